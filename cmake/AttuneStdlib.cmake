@@ -1,0 +1,13 @@
+# Embeds every stdlib/*.attn as text, so that the library needs no files at run time.
+file(GLOB attn_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/stdlib/*.attn)
+set(embedded ${CMAKE_CURRENT_BINARY_DIR}/stdlib_embedded.cpp)
+set(text "// Made by cmake/AttuneStdlib.cmake from stdlib/*.attn.\n#include \"stdlib/embedded.hpp\"\nnamespace attune::stdlib_detail {\nconst Embedded embedded_programs[] = {\n")
+foreach(file ${attn_files})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  get_filename_component(stem ${file} NAME_WE)
+  file(READ ${file} content)
+  string(APPEND text "    {\"${stem}\", R\"attn(${content})attn\"},\n")
+endforeach()
+string(APPEND text "    {nullptr, nullptr}};\n}  // namespace attune::stdlib_detail\n")
+file(CONFIGURE OUTPUT ${embedded} CONTENT "@text@" @ONLY)
+target_sources(attune_runtime PRIVATE ${embedded})
