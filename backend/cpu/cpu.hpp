@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CPU backend: loop nest -> LLVM IR text -> object bytes (libLLVM opened at run time) -> loaded functions.
+#pragma once
+#include <attune/diagnostic.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "loop/ir.hpp"
+#include "schedule/schedule.hpp"
+
+namespace attune::cpu {
+
+enum class Isa : std::uint8_t { generic, avx2, avx512 };
+
+/// A CPU to compile for. `features` and `name` are LLVM's ("znver2", "+avx2,+fma,...").
+struct CpuTarget {
+  Isa isa = Isa::generic;
+  std::string name;
+  std::string features;
+  int vector_lanes = 4;      ///< f32 per vector
+  int vector_registers = 16;
+  bool f16c = false;
+  bool avx512_bf16 = false;
+  std::int64_t l1_bytes = 32 << 10;
+  std::int64_t l2_bytes = 512 << 10;
+  Machine machine() const;   ///< the same for choose()
+};
+
+/// The CPU this process runs on, by cpuid (no LLVM needed). $ATTUNE_CPU=avx512|avx2|generic lowers it, never raises it.
+const CpuTarget& host();
+
+/// What generated code reads. Arrays follow the order of loop::Kernel::buffers, dims, scalars. Strides are those of all
+/// buffers one after the other (elements), extents likewise. A scalar slot holds an i64, or the bits of an f32 in the
+/// low half, or 0/1.
+struct Frame {
+  void* const* pointers;
+  const std::int64_t* strides;
+  const std::int64_t* extents;
+  const std::int64_t* dims;
+  const std::int64_t* scalars;
+  std::int32_t* out_of_range;  ///< set to 1 by evaluated gathers that leave their tensor
+};
+
+/// LLVM IR of a kernel. For nest number k it defines
+///   i64  @nest<k>_tasks(ptr frame)                          number of tasks
+///   i64  @nest<k>_scratch(ptr frame)                        bytes of scratch a task needs (64-byte aligned)
+///   void @nest<k>_run(ptr frame, i64 task, ptr scratch)     one task
+Result<std::string> emit(const loop::Kernel& kernel, const CpuTarget& target);
+
+/// IR to object bytes. Errors: no libLLVM (A0603, says what to install), IR that LLVM refuses (A0901, a bug of ours).
+Result<std::vector<std::uint8_t>> compile(const std::string& ir, const CpuTarget& target);
+/// Assembly of the same, for people.
+Result<std::string> assembly(const std::string& ir, const CpuTarget& target);
+
+struct NestCode {
+  std::int64_t (*tasks)(const Frame*) = nullptr;
+  std::int64_t (*scratch)(const Frame*) = nullptr;
+  void (*run)(const Frame*, std::int64_t task, void* scratch) = nullptr;
+};
+
+/// Loaded code; unloads when the last reference goes.
+class Loaded {
+ public:
+  virtual ~Loaded() = default;
+  std::vector<NestCode> nests;
+};
+
+/// Object bytes to callable code.
+Result<std::shared_ptr<Loaded>> load(const std::vector<std::uint8_t>& object, std::size_t nest_count);
+
+/// What was found of libLLVM: version (0 if none), path, and the paths tried.
+struct LlvmReport {
+  int version = 0;
+  std::string path;
+  std::vector<std::string> tried;
+};
+const LlvmReport& llvm_report();
+/// "19.1.7"-like identity for cache keys; "" without libLLVM.
+std::string llvm_identity();
+
+/// FMA peak of one core measured now, in GFLOP/s, for the target's vector width (about 20 ms of work).
+double measure_fma_peak(const CpuTarget& target);
+
+}  // namespace attune::cpu
