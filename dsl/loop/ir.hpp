@@ -116,6 +116,8 @@ struct For {
   ForKind kind = ForKind::serial;
   std::string tag;  ///< what the loop is, for people: "stream j, tiles", ...
   Block body;
+  Sym blocks;       ///< the index that the loop walks in blocks [index, index + step), or null
+  Expr guard;       ///< a condition without which an element of `blocks` changes nothing; null: every element counts
 };
 
 /// Uniform condition (an absent one counts as false).
@@ -141,11 +143,17 @@ struct GridAxis {
 struct Nest {
   std::string name;
   std::vector<GridAxis> grid;  ///< outermost first; may be empty: one task
+  std::size_t row_axis = 0;    ///< which grid axis walks the row in blocks, if there is a row
+  Sym row;                     ///< the index that tasks take in blocks of schedule.tile_m; null: none
   Sym lane;                    ///< the index that runs along vector lanes; null: everything is scalar
   Expr lane_limit;             ///< index values at or beyond it are computed, but load, flag and store nothing
   std::int64_t lanes = 1;      ///< rows of one register tile; every domain of the lane index is [x, x + lanes)
   std::vector<Tile> tiles;
   Block body;
+
+  /// The grid axis that walks `row` in blocks (where `row` is set).
+  const GridAxis& grid_axis_of_row() const { return grid[row_axis]; }
+  GridAxis& grid_axis_of_row() { return grid[row_axis]; }
 };
 
 enum class Role : std::uint8_t { input, result, temporary };

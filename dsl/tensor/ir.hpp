@@ -154,7 +154,11 @@ struct Random {
   static constexpr auto fields = std::tuple(&Random::seed, &Random::coordinates);
   friend bool operator==(const Random&, const Random&) = default;
 };
-enum class ReduceOp : std::uint8_t { sum, max, min, mean, prod, any, all, logsumexp, argmax };
+/// `bound` is made by desugar(), not by text: the maximum of present float elements, but at least exponent_floor, and it
+/// may drop a NaN: a value that only shifts an exponent.
+enum class ReduceOp : std::uint8_t { sum, max, min, mean, prod, any, all, logsumexp, argmax, bound };
+/// Below every legal finite score (language.md rule 9: above -2e38), finite, so that (-inf) - floor is -inf.
+inline constexpr float exponent_floor = -3.05e38f;
 /// Reduces `body` over `over` (bound here) where `guard` holds; absent bodies and guards that end absent or false are
 /// skipped. Empty: rule 14. `extra` only for logsumexp. A body that is boolean only for any and all.
 struct Reduce {

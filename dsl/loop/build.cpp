@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// build(): the whole way from a typed program to a scheduled kernel, one step under another.
+#include <cstdlib>
+
+#include "loop/passes.hpp"
+#include "loop/rewrite.hpp"
+#include "tensor/passes.hpp"
+
+namespace attune::loop {
+namespace {
+
+Diagnostic internal(const std::string& pass, const std::string& what) {
+  Diagnostic d;
+  d.code = "A0901";
+  d.message = "internal error: the loop nest is not well formed after `" + pass + "`: " + what;
+  d.help = "please report this together with the program";
+  return d;
+}
+
+ScheduleInputs facts(const tensor::Streams& streams, const LayoutFacts& layout) {
+  ScheduleInputs out;
+  out.depth = layout.depth_hint;
+  out.streams = false;
+  for (const tensor::Nest& nest : streams.nests)
+    for (const tensor::Phase& phase : nest.phases)
+      for (const tensor::State& state : phase.states) {
+        if (state.extras.empty()) continue;
+        out.streams = true;
+        auto operand = [&](const tensor::Expr& e) {
+          tensor::walk(e, [&](const tensor::Expr& part) {
+            const auto* access = tensor::get_if<tensor::Access>(part);
+            if (!access) return true;
+            const tensor::Tensor* input = streams.program.find_tensor(access->target);
+            bool along_stream = false;
+            for (const auto& range : phase.over) along_stream = along_stream || tensor::mentions(part, range.index);
+            if (!input || !along_stream || input->extents.size() < 2) return true;
+            if (input->type.dtype != DType::f32) out.converts = true;
+            auto far = layout.strided.find(access->target.text());
+            if (far != layout.strided.end() && far->second) out.strided = true;
+            return true;
+          });
+        };
+        operand(state.direct_body);
+      }
+  return out;
+}
+
+}  // namespace
+
+Result<Lowered> build(const tensor::Program& program, const LowerOptions& options) {
+  tensor::Program plain = tensor::simplify(tensor::desugar(program));
+  tensor::Streams streams = tensor::stream(plain);
+  Lowered out;
+  out.streams = tensor::print(streams);
+  for (const tensor::Temporary& t : streams.temporaries) out.materialised.emplace_back(t.sym.text(), t.reason);
+  for (const tensor::Nest& nest : streams.nests)
+    for (const tensor::Phase& phase : nest.phases)
+      if (!phase.reason.empty() && nest.phases.size() > 1) {
+        // A later sweep that reads nothing of an earlier one stores nothing either.
+        bool depends = phase.reason != "it runs along another range";
+        if (depends)
+          for (const tensor::State& state : nest.phases.front().states)
+            out.materialised.emplace_back(state.sym.text(), "a second sweep over `" + phase.over.back().index.text() + "`: " + phase.reason);
+      }
+  if (options.require_fused && !out.materialised.empty()) {
+    Diagnostics errors;
+    for (const auto& [name, reason] : out.materialised) {
+      Diagnostic d;
+      d.code = "A0301";
+      d.message = "`" + name + "` cannot be fused: " + reason;
+      d.source = program.source;
+      d.help = "leave out require_fused, or change the formula so that every reduction streams";
+      errors.push_back(std::move(d));
+    }
+    return errors;
+  }
+  auto schedule = apply_overrides(choose(options.machine, facts(streams, options.layout)), options.overrides, options.machine);
+  if (!schedule) return schedule.diagnostics();
+
+  Kernel kernel = lower(streams);
+  kernel.trusted = options.trusted;
+  kernel.index_bits = options.index_bits;
+  for (Buffer& buffer : kernel.buffers) {
+    auto unit = options.layout.unit_axes.find(buffer.sym.text());
+    if (unit != options.layout.unit_axes.end() && buffer.role != Role::temporary) buffer.unit_axis = unit->second;
+    if (buffer.role == Role::temporary) buffer.unit_axis = static_cast<std::int64_t>(buffer.extents.size()) - 1;
+  }
+  if (options.record) out.stages.emplace_back("lower", print(kernel));
+  struct Pass {
+    const char* name;
+    Kernel (*run)(Kernel, const Schedule&);
+  };
+  for (const Pass& pass : {Pass{"tile", tile}, Pass{"partition", partition}, Pass{"place", place}, Pass{"map", map}}) {
+    kernel = pass.run(std::move(kernel), *schedule);
+    if (options.record) out.stages.emplace_back(pass.name, print(kernel));
+#ifndef NDEBUG
+    if (std::string wrong = verify(kernel); !wrong.empty()) return internal(pass.name, wrong);
+#endif
+  }
+  if (std::string wrong = verify(kernel); !wrong.empty()) return internal("map", wrong);
+  out.kernel = std::move(kernel);
+  return out;
+}
+
+}  // namespace attune::loop

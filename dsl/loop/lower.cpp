@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: Apache-2.0
+// Streams to statements: one task per block of rows, running values in tiles, one loop per sweep, contractions where a
+// product separates, everything over symbolic tile sizes. Nothing is chosen here.
+#include "loop/passes.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "loop/rewrite.hpp"
+#include "tensor/passes.hpp"
+
+namespace attune::loop {
+
+using namespace tensor;  // NOLINT: this file translates one IR into the other
+using loop::Range;
+
+const Sym& tile_m_symbol() {
+  static const Sym sym = Sym::fresh("tile.m");
+  return sym;
+}
+const Sym& tile_n_symbol() {
+  static const Sym sym = Sym::fresh("tile.n");
+  return sym;
+}
+
+namespace {
+
+/// Outputs' extra indices run in grid blocks of this many, so that running values stay in the cache.
+constexpr std::int64_t extra_block = 512;
+
+Expr scalar(const Sym& sym) { return Expr(Scalar{sym}, type_i64); }
+
+class LowerNest {
+ public:
+  LowerNest(const tensor::Streams& streams, const tensor::Nest& source) : streams_(streams), source_(source) {}
+
+  loop::Nest run() {
+    open_rows();
+    for (const Phase& phase : source_.phases) lower_phase(phase);
+    if (!source_.scan)
+      for (const Output& output : source_.outputs) store(output, out_.body);
+    return std::move(out_);
+  }
+
+ private:
+  struct Axis {
+    Sym index;
+    Expr base, extent;  ///< of tiles
+    Expr lo, hi;        ///< of domains
+    bool streamed = false;
+  };
+
+  // ---- axes ------------------------------------------------------------------------------------
+  void open_rows() {
+    out_.name = source_.outputs.empty() ? "nest" : source_.outputs[0].target.text();
+    std::vector<IndexRange> grid_rows;
+    for (const IndexRange& range : source_.rows) {
+      if (range.index == source_.row) continue;
+      out_.grid.push_back({range.index, range.lo, range.hi, integer(1)});
+    }
+    for (const IndexRange& range : source_.rows) {
+      if (!(range.index == source_.row)) continue;
+      out_.row = range.index;
+      out_.lane_limit = range.hi;
+      Sym start = Sym::fresh(range.index.text() + "0");
+      out_.row_axis = out_.grid.size();
+      out_.grid.push_back({start, range.lo, range.hi, scalar(tile_m_symbol())});
+      Expr base = index(start);
+      axes_.push_back({range.index, base, scalar(tile_m_symbol()), base,
+                       least(link(LinkOp::add, base, scalar(tile_m_symbol())), range.hi)});
+    }
+    for (std::size_t k = 0; k < source_.extras.size(); ++k) {
+      const IndexRange& range = source_.extras[k];
+      if (k + 1 < source_.extras.size()) {
+        axes_.push_back({range.index, range.lo, range.hi, range.lo, range.hi});
+        continue;
+      }
+      Sym start = Sym::fresh(range.index.text() + "0");
+      extra_start_ = start;
+      out_.grid.push_back({start, range.lo, range.hi, integer(extra_block)});
+      Expr base = index(start);
+      axes_.push_back({range.index, base, least(integer(extra_block), range.hi), base,
+                       least(link(LinkOp::add, base, integer(extra_block)), range.hi)});
+    }
+  }
+
+  Axis* axis(const Sym& sym) {
+    for (Axis& a : axes_)
+      if (a.index == sym) return &a;
+    return nullptr;
+  }
+  bool is_lane(const Sym& sym) const { return out_.row && sym == out_.row; }
+  Range range(const Axis& a) const { return {a.index, a.lo, a.hi}; }
+
+  /// Open axes that an expression varies along, the row last.
+  std::vector<Sym> varying(const Expr& expr) {
+    std::vector<Sym> found;
+    for (const Axis& a : axes_)
+      if (mentions(expr, a.index)) found.push_back(a.index);
+    std::stable_partition(found.begin(), found.end(), [&](const Sym& s) { return !is_lane(s); });
+    return found;
+  }
+
+  Sym make_tile(const std::string& name, const Type& type, const std::vector<Sym>& along) {
+    Tile made{Sym::fresh(name), type.is_float() ? DType::f32 : type.is_bool() ? DType::boolean : DType::i64, {}, Scope::stack};
+    for (const Sym& sym : along) {
+      Axis* a = axis(sym);
+      made.axes.push_back({sym, a->base, a->extent});
+    }
+    out_.tiles.push_back(made);
+    return made.sym;
+  }
+  Expr read(const Sym& tile, const std::vector<Sym>& along, const Type& type) {
+    Access access{tile, {}};
+    for (const Sym& sym : along) access.subscripts.push_back(index(sym));
+    return Expr(std::move(access), type);
+  }
+  std::vector<Range> domain(const std::vector<Sym>& along) {
+    std::vector<Range> out;
+    for (const Sym& sym : along) out.push_back(range(*axis(sym)));
+    return out;
+  }
+
+  // ---- inner reductions --------------------------------------------------------------------------
+  bool streamed(const Expr& expr) {
+    return std::any_of(axes_.begin(), axes_.end(), [&](const Axis& a) { return a.streamed && mentions(expr, a.index); });
+  }
+
+  /// The expression with every inner reduction replaced by a read of a tile that holds it.
+  Expr value(const Expr& expr) {
+    if (!expr) return expr;
+    if (const auto* reduce = get_if<Reduce>(expr)) return reduction(*reduce, expr);
+    if (const auto* chain = get_if<Chain>(expr))
+      if (Expr absorbed = absorb(*chain, expr)) return value(absorbed);
+    return map_children(expr, [&](const Expr& child) { return value(child); });
+  }
+
+  /// c * sum(x) as sum(c * x) where c varies along the row or not at all: then it costs nothing in the inner loop.
+  Expr absorb(const Chain& chain, const Expr& expr) {
+    if (!expr->type.is_float() || !std::all_of(chain.links.begin(), chain.links.end(), [](LinkOp op) { return op == LinkOp::mul; }))
+      return {};
+    const Expr* sum = nullptr;
+    std::vector<Factor> moved;
+    for (const Expr& arg : chain.args) {
+      const auto* reduce = get_if<Reduce>(arg);
+      if (reduce && reduce->op == ReduceOp::sum && reduce->body->type.is_float() && !sum)
+        sum = &arg;
+      else
+        moved.push_back({false, arg});
+    }
+    if (!sum || moved.empty()) return {};
+    for (const Factor& f : moved) {
+      if (has_reduction(f.expr) || may_be_absent(f.expr, streams_.program)) return {};
+      for (const Axis& a : axes_)
+        if (!is_lane(a.index) && mentions(f.expr, a.index)) return {};
+    }
+    Reduce copy = std::get<Reduce>((*sum)->kind);
+    moved.push_back({false, copy.body});
+    copy.body = product_of(moved, type_f32);
+    return Expr(std::move(copy), type_f32, expr->span);
+  }
+
+  Expr reduction(const Reduce& reduce, const Expr& expr) {
+    auto& memo = streamed(expr) ? step_memo_ : row_memo_;
+    for (const auto& [known, tile] : memo)
+      if (known == expr) return tile;
+    std::vector<Sym> along = varying(expr);
+    for (const IndexRange& r : reduce.over)
+      if (!axis(r.index)) {
+        Expr extent = integer_value(r.lo) == 0 ? r.hi : most(integer(0), link(LinkOp::sub, r.hi, r.lo));
+        axes_.push_back({r.index, r.lo, extent, r.lo, r.hi});
+      }
+    Block& block = streamed(expr) ? *step_ : out_.body;
+    Type type = expr->type.is_float() ? type_f32 : expr->type.is_bool() ? type_bool : type_i64;
+    std::vector<Range> over;
+    for (const IndexRange& r : reduce.over) over.push_back({r.index, r.lo, r.hi});
+    Expr body = value(reduce.body), guard = value(reduce.guard);
+    Sym tile = make_tile(reduce.op == ReduceOp::sum ? "dot" : "r", type, along);
+    Expr result = read(tile, along, type);
+    if (reduce.op == ReduceOp::sum && !guard && type.is_float() && contract(block, tile, along, over, body, {}, expr->span)) {
+      memo.emplace_back(expr, result);
+      return result;
+    }
+    accumulate(block, reduce.op, tile, along, over, body, guard, expr->span, true);
+    memo.emplace_back(expr, result);
+    return result;
+  }
+
+  /// A contraction if the product separates into factors with the row and factors with other axes. `scale` null: fresh.
+  bool contract(Block& block, const Sym& tile, const std::vector<Sym>& along, const std::vector<Range>& over,
+                const Expr& body, const Expr& scale, Span span) {
+    if (!out_.row || along.empty() || !is_lane(along.back())) return false;
+    std::vector<Factor> row_side, other_side;
+    for (const Factor& f : factors(body)) {
+      if (get_if<Where>(f.expr)) return false;
+      bool lane = mentions(f.expr, out_.row), other = false;
+      for (const Sym& sym : along) other = other || (!is_lane(sym) && mentions(f.expr, sym));
+      if (lane && other) return false;
+      (other ? other_side : row_side).push_back(f);
+    }
+    if (other_side.empty() || row_side.empty()) return false;
+    Expr a = product_of(row_side, type_f32), b = product_of(other_side, type_f32);
+    bool row_varies = mentions(a, out_.row);
+    if (!row_varies) return false;
+    block.push_back({Contract{tile, domain(along), over, a, b, scale}, span});
+    return true;
+  }
+
+  void accumulate(Block& block, ReduceOp op, const Sym& tile, const std::vector<Sym>& along, const std::vector<Range>& over,
+                  const Expr& body, const Expr& guard, Span span, bool fresh) {
+    if (op == ReduceOp::argmax) {
+      Sym best = make_tile("best", body->type.is_float() ? type_f32 : type_i64, along);
+      best_[tile] = best;
+      if (fresh) {
+        Expr lowest = body->type.is_float() ? real(-std::numeric_limits<double>::infinity())
+                                            : integer(std::numeric_limits<std::int64_t>::min());
+        block.push_back({Map{best, domain(along), lowest, {}, {}}, span});
+        block.push_back({Map{tile, domain(along), integer(-1), {}, {}}, span});
+      }
+      block.push_back({Accumulate{Op::argmax, best, tile, domain(along), over, body, guard}, span});
+      return;
+    }
+    if (fresh)
+      block.push_back({Map{tile, domain(along), identity(op, op == ReduceOp::sum || op == ReduceOp::max || op == ReduceOp::min ||
+                                                                  op == ReduceOp::prod
+                                                              ? (body->type.is_float() ? type_f32 : type_i64)
+                                                              : type_f32), {}, {}}, span});
+    block.push_back({Accumulate{op_of(op), tile, {}, domain(along), over, body, guard}, span});
+  }
+
+  static Op op_of(ReduceOp op) {
+    switch (op) {
+      case ReduceOp::max: return Op::max;
+      case ReduceOp::min: return Op::min;
+      case ReduceOp::prod: return Op::prod;
+      case ReduceOp::any: return Op::any;
+      case ReduceOp::all: return Op::all;
+      case ReduceOp::bound: return Op::max_any;
+      default: return Op::sum;
+    }
+  }
+
+  // ---- sweeps ------------------------------------------------------------------------------------
+  std::vector<Sym> axes_of(const State& state) const {
+    std::vector<Sym> along = state.extras;
+    if (out_.row) along.push_back(out_.row);
+    return along;
+  }
+
+  /// Opens the loops of a sweep and returns the innermost body; `close` puts it in place.
+  template <class Body>
+  void sweep(const Phase& phase, Expr guard, Body&& fill) {
+    std::vector<For> loops;
+    std::size_t opened = axes_.size();
+    for (std::size_t k = 0; k < phase.over.size(); ++k) {
+      const IndexRange& r = phase.over[k];
+      bool last = k + 1 == phase.over.size();
+      Sym start = Sym::fresh(r.index.text() + "0");
+      Expr step = last && !source_.scan ? scalar(tile_n_symbol()) : integer(1);
+      Expr base = index(start);
+      axes_.push_back({r.index, base, step, base, least(link(LinkOp::add, base, step), r.hi), true});
+      For loop{start, r.lo, r.hi, step, ForKind::serial, "stream " + r.index.text(), {}, r.index, last ? guard : Expr{}};
+      loops.push_back(std::move(loop));
+    }
+    Block body;
+    step_ = &body;
+    step_memo_.clear();
+    fill(body);
+    step_ = nullptr;
+    step_memo_.clear();
+    axes_.erase(axes_.begin() + static_cast<std::ptrdiff_t>(opened), axes_.end());
+    for (std::size_t k = loops.size(); k-- > 0;) {
+      loops[k].body = std::move(body);
+      body.clear();
+      body.push_back({std::move(loops[k]), {}});
+    }
+    for (Stmt& stmt : body) out_.body.push_back(std::move(stmt));
+  }
+
+  static bool contracts_state(const State& state) { return state.op == ReduceOp::sum && state.type.is_float() && !state.extras.empty(); }
+
+  void lower_phase(const Phase& phase) {
+    std::unordered_map<Sym, Sym> tiles;  // the state's Sym names its tile
+    for (const State& state : phase.states) {
+      Tile made{state.sym, state.type.is_float() ? DType::f32 : state.type.is_bool() ? DType::boolean : DType::i64, {}, Scope::stack};
+      for (const Sym& sym : axes_of(state)) made.axes.push_back({sym, axis(sym)->base, axis(sym)->extent});
+      out_.tiles.push_back(made);
+      if (state.op == ReduceOp::argmax) {
+        Sym best = make_tile(state.sym.text() + ".best", state.body->type.is_float() ? type_f32 : type_i64, axes_of(state));
+        best_[state.sym] = best;
+        out_.body.push_back({Map{best, domain(axes_of(state)),
+                                 state.body->type.is_float() ? real(-std::numeric_limits<double>::infinity())
+                                                             : integer(std::numeric_limits<std::int64_t>::min()),
+                                 {}, {}}, state.span});
+      }
+      out_.body.push_back({Map{state.sym, domain(axes_of(state)), identity(state.op, state.type), {}, {}}, state.span});
+    }
+    // One guard for the sweep: what no state sees changes nothing.
+    Expr guard = phase.states[0].guard;
+    for (const State& state : phase.states) {
+      if (!guard || !state.guard) {
+        guard = {};
+        break;
+      }
+      if (!(state.guard == guard)) guard = link(LinkOp::either, guard, state.guard);
+    }
+    if (source_.scan || (guard && has_reduction(guard))) guard = {};
+    std::vector<const State*> inexact;
+    sweep(phase, guard, [&](Block& body) {
+      for (const State& state : phase.states)
+        if (step(phase, state, body)) inexact.push_back(&state);
+      if (source_.scan)
+        for (const Output& output : source_.outputs) store(output, body);
+    });
+    for (const State& state : phase.states) {
+      if (state.hoisted.empty() && !state.condition) continue;
+      auto list = state.hoisted;
+      list.insert(list.begin(), {false, read(state.sym, axes_of(state), state.type)});
+      Expr asked = value(product_of(list, state.type));
+      if (state.condition)
+        asked = Expr(Select{value(state.condition), asked, state.type.is_float() ? real(0) : integer(0)}, state.type);
+      // An absent condition or factor leaves the empty sum.
+      out_.body.push_back({Map{state.sym, domain(axes_of(state)), asked, {}, real(0)}, state.span});
+    }
+    if (!inexact.empty()) exact_path(phase, inexact);
+  }
+
+  /// The statements of one state in one step; returns whether a contraction multiplies masked weights by anything.
+  bool step(const Phase& phase, const State& state, Block& body) {
+    std::vector<Sym> along = axes_of(state);
+    bool shifts = std::any_of(phase.states.begin(), phase.states.end(), [&](const State& other) {
+      return std::any_of(other.repair.begin(), other.repair.end(), [&](const auto& r) { return r.first == state.sym; });
+    });
+    Expr current = read(state.sym, along, state.type);
+    std::vector<Range> over;
+    for (const IndexRange& r : phase.over) over.push_back(range(*axis(r.index)));
+    Expr scale = repair(state, body);
+    // Weights that several states share are computed once.
+    if (contracts_state(state) && out_.row) {
+      std::vector<Factor> row_side, other_side;
+      bool separates = true;
+      Expr guard = value(state.guard);
+      for (const Factor& f : factors(state.body)) {
+        bool extra = mentions_any(f.expr, state.extras);
+        if (extra && mentions(f.expr, out_.row)) separates = false;
+        (extra ? other_side : row_side).push_back(f);
+      }
+      separates = separates && !other_side.empty() && !(guard && mentions_any(guard, state.extras));
+      if (separates) {
+        Expr weight = weights(product_of(row_side, type_f32), guard, phase, body, state.span);
+        Expr other = value(product_of(other_side, type_f32));
+        body.push_back({Contract{state.sym, domain(along), over, weight, other, scale ? scale : real(1)}, state.span});
+        return state.guard || !state.exponents.empty() || !state.hoisted.empty() || state.condition;
+      }
+    }
+    Sym old;
+    if (shifts) {
+      old = make_tile(state.sym.text() + ".old", state.type, along);
+      body.push_back({Map{old, domain(along), current, {}, {}}, state.span});
+      old_[state.sym] = old;
+    }
+    if (scale) body.push_back({Map{state.sym, domain(along), link(LinkOp::mul, current, scale), {}, {}}, state.span});
+    if (state.op == ReduceOp::sum && state.type.is_float() && state.extras.empty() && shared_weight(phase, state)) {
+      Expr weight = weights(state.body, value(state.guard), phase, body, state.span);
+      body.push_back({Accumulate{Op::sum, state.sym, {}, domain(along), over, weight, {}}, state.span});
+      return false;
+    }
+    Expr what = value(state.body), guard = value(state.guard);
+    if (state.op == ReduceOp::argmax)
+      body.push_back({Accumulate{Op::argmax, best_.at(state.sym), state.sym, domain(along), over, what, guard}, state.span});
+    else
+      body.push_back({Accumulate{op_of(state.op), state.sym, {}, domain(along), over, what, guard}, state.span});
+    return false;
+  }
+
+  /// Whether a contraction of the phase has exactly this state's body and guard as its weights.
+  bool shared_weight(const Phase& phase, const State& state) const {
+    return out_.row && std::any_of(phase.states.begin(), phase.states.end(), [&](const State& other) {
+      if (!contracts_state(other) || !((!other.guard && !state.guard) || (other.guard && state.guard && other.guard == state.guard)))
+        return false;
+      std::vector<Factor> row_side;
+      for (const Factor& f : factors(other.body))
+        if (!mentions_any(f.expr, other.extras)) row_side.push_back(f);
+      return product_of(row_side, type_f32) == state.body;
+    });
+  }
+
+  /// A tile of weights over (streamed indices, row): 0 where the guard fails or the value is absent.
+  Expr weights(const Expr& product, const Expr& guard, const Phase& phase, Block& body, Span span) {
+    Expr key = guard ? Expr(Where{guard, product}, type_f32) : product;
+    for (const auto& [known, tile] : step_memo_)
+      if (known == key) return tile;
+    std::vector<Sym> along;
+    for (const IndexRange& r : phase.over) along.push_back(r.index);
+    along.push_back(out_.row);
+    Expr what = value(product);
+    Sym tile = make_tile("w", type_f32, along);
+    body.push_back({Map{tile, domain(along), what, guard, real(0)}, span});
+    Expr result = read(tile, along, type_f32);
+    step_memo_.emplace_back(key, result);
+    return result;
+  }
+
+  /// exp(sum of coefficient * (new - old)) as a tile along the row, or null. Equal values stand for factor 1, so that two
+  /// infinite ones do not make a NaN.
+  Expr repair(const State& state, Block& body) {
+    if (state.repair.empty()) return {};
+    std::vector<Sym> along;
+    if (out_.row) along.push_back(out_.row);
+    Expr exponent, unchanged;
+    for (const auto& [other, coefficient] : state.repair) {
+      Expr now = read(other, along, type_f32), before = read(old_.at(other), along, type_f32);
+      Expr moved = link(LinkOp::sub, now, before);
+      if (coefficient == -1) moved = link(LinkOp::sub, before, now);
+      else if (coefficient != 1) moved = link(LinkOp::mul, real(coefficient), moved);
+      exponent = exponent ? link(LinkOp::add, exponent, moved) : moved;
+      Expr same = compare(Relation::equal, now, before);
+      unchanged = unchanged ? link(LinkOp::both, unchanged, same) : same;
+    }
+    Expr factor = Expr(Select{unchanged, real(1), unary(UnaryOp::exp, exponent)}, type_f32);
+    for (const auto& [known, tile] : step_memo_)
+      if (known == factor) return tile;
+    Sym tile = make_tile("repair", type_f32, along);
+    body.push_back({Map{tile, domain(along), factor, {}, {}}, state.span});
+    Expr result = read(tile, along, type_f32);
+    step_memo_.emplace_back(factor, result);
+    return result;
+  }
+
+  /// Weight 0 times a finite factor is 0, so only a sum that is not finite can be wrong: such a block of rows is done
+  /// again element by element, with selects and over final values of the other states, where a hoisted sum that
+  /// overflowed is repaired too.
+  void exact_path(const Phase& phase, const std::vector<const State*>& states) {
+    Sym bad = make_tile("not_finite", type_bool, {});
+    Expr flag(Access{bad, {}}, type_bool);
+    out_.body.push_back({Map{bad, {}, boolean(false), {}, {}}, {}});
+    for (const State* state : states) {
+      Expr x = read(state->sym, axes_of(*state), type_f32);
+      Expr finite = compare(Relation::equal, link(LinkOp::sub, x, x), real(0));
+      out_.body.push_back({Accumulate{Op::any, bad, {}, {}, domain(axes_of(*state)), unary(UnaryOp::logical_not, finite), {}}, state->span});
+    }
+    Block outer = std::move(out_.body);
+    out_.body.clear();
+    for (const State* state : states)
+      out_.body.push_back({Map{state->sym, domain(axes_of(*state)), real(0), {}, {}}, state->span});
+    row_memo_.clear();
+    sweep(phase, {}, [&](Block& body) {
+      for (const State* state : states) {
+        std::vector<Range> over;
+        for (const IndexRange& r : phase.over) over.push_back(range(*axis(r.index)));
+        std::vector<Expr> guard = conjuncts(state->direct_guard);
+        for (const Expr& exponent : state->exponents)
+          guard.push_back(compare(Relation::not_equal, exponent, real(-std::numeric_limits<double>::infinity())));
+        std::vector<Expr> lowered;
+        for (const Expr& g : guard) lowered.push_back(value(g));
+        Expr what = value(state->direct_body);
+        body.push_back({Accumulate{Op::sum, state->sym, {}, domain(axes_of(*state)), over, what, conjunction(lowered)}, state->span});
+      }
+    });
+    row_memo_.clear();
+    Block redo = std::move(out_.body);
+    out_.body = std::move(outer);
+    out_.body.push_back({If{flag, std::move(redo), {}}, {}});
+  }
+
+  // ---- outputs -----------------------------------------------------------------------------------
+  void store(const Output& output, Block& block) {
+    std::vector<Expr> subscripts;
+    std::vector<Sym> along;
+    for (const Sym& sym : output.indices) {
+      subscripts.push_back(index(sym));
+      if (axis(sym)) along.push_back(sym);
+    }
+    std::stable_partition(along.begin(), along.end(), [&](const Sym& s) { return !is_lane(s); });
+    Expr what = value(output.value);
+    Stmt made{Store{output.target, subscripts, domain(along), what}, {}};
+    bool covers = !extra_start_ || std::find(output.indices.begin(), output.indices.end(), source_.extras.back().index) != output.indices.end();
+    if (covers) {
+      block.push_back(std::move(made));
+    } else {
+      // Blocks of the extra index share this output; the first one stores it.
+      block.push_back({If{compare(Relation::equal, index(extra_start_), source_.extras.back().lo), {std::move(made)}, {}}, {}});
+    }
+  }
+
+  const tensor::Streams& streams_;
+  const tensor::Nest& source_;
+  loop::Nest out_;
+  std::vector<Axis> axes_;
+  Sym extra_start_;
+  Block* step_ = nullptr;
+  std::vector<std::pair<Expr, Expr>> row_memo_, step_memo_;
+  std::unordered_map<Sym, Sym> old_, best_;
+};
+
+}  // namespace
+
+Kernel lower(const tensor::Streams& streams) {
+  Kernel kernel;
+  const tensor::Program& program = streams.program;
+  kernel.name = program.name;
+  kernel.dims = program.dims;
+  for (const ScalarParam& param : program.scalars) {
+    kernel.scalars.push_back(param.sym);
+    kernel.scalar_types.push_back(param.type);
+  }
+  for (const Tensor& tensor : program.tensors) {
+    auto temporary = std::find_if(streams.temporaries.begin(), streams.temporaries.end(),
+                                  [&](const Temporary& t) { return t.sym == tensor.sym; });
+    Buffer buffer{tensor.sym, tensor.type.dtype, tensor.extents, loop::Role::input, {}, -1, ""};
+    if (temporary != streams.temporaries.end()) {
+      buffer.role = loop::Role::temporary;
+      buffer.presence = temporary->presence;
+      buffer.why = temporary->reason;
+    }
+    kernel.buffers.push_back(buffer);
+    if (buffer.presence)
+      kernel.buffers.push_back({buffer.presence, DType::boolean, tensor.extents, loop::Role::temporary, {}, -1, "presence of " + tensor.sym.text()});
+  }
+  for (const Tensor& result : program.results)
+    kernel.buffers.push_back({result.sym, result.type.dtype, result.extents, loop::Role::result, {}, -1, ""});
+  for (const tensor::Nest& nest : streams.nests) kernel.nests.push_back(LowerNest(streams, nest).run());
+  return kernel;
+}
+
+}  // namespace attune::loop

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// The place pass: operands of contractions get the storage that register tiles read. The row side is always copied to a
+// tile with the row along lanes; the streamed side is read in place where it is plain f32 memory and the schedule says
+// so, else copied and converted to an f32 panel once per block.
+#include <algorithm>
+
+#include "loop/passes.hpp"
+#include "loop/rewrite.hpp"
+#include "tensor/masks.hpp"
+#include "tensor/passes.hpp"
+
+namespace attune::loop {
+namespace {
+
+using namespace tensor;  // NOLINT: builds expressions throughout
+using loop::Map;
+using loop::Range;
+
+class Place {
+ public:
+  Place(loop::Nest& nest, const Kernel& kernel, const Schedule& schedule)
+      : nest_(nest), kernel_(kernel), schedule_(schedule) {}
+
+  void run() {
+    visit(nest_.body, {});
+    nest_.body.insert(nest_.body.begin(), std::make_move_iterator(front_.begin()), std::make_move_iterator(front_.end()));
+  }
+
+ private:
+  bool is_tile(const Sym& sym) {
+    return std::any_of(nest_.tiles.begin(), nest_.tiles.end(), [&](const Tile& t) { return t.sym == sym; });
+  }
+  bool reads_tile(const Expr& expr) {
+    bool found = false;
+    walk(expr, [&](const Expr& e) {
+      if (const auto* access = get_if<Access>(e)) found = found || is_tile(access->target);
+      return !found;
+    });
+    return found;
+  }
+
+  /// The axis of an index as some operand or result tile of the contraction has it; else its range as it stands.
+  TileAxis axis_of(const Contract& contract, const Sym& index) {
+    for (const Sym& sym : {contract.dst, get_if<Access>(contract.a) ? get_if<Access>(contract.a)->target : Sym()})
+      if (const Tile* tile = find_tile(nest_, sym))
+        for (const TileAxis& axis : tile->axes)
+          if (axis.index == index) return axis;
+    for (const Range& range : contract.over)
+      if (range.index == index)
+        return {index, range.lo, integer_value(range.lo) == 0 ? range.hi : most(integer(0), simplify(link(LinkOp::sub, range.hi, range.lo)))};
+    return {};
+  }
+  static Range range_of(const Contract& contract, const Sym& index) {
+    for (const auto* list : {&contract.domain, &contract.over})
+      for (const Range& range : *list)
+        if (range.index == index) return range;
+    return {};
+  }
+
+  Expr copy(const char* name, const Expr& what, const Contract& contract, const std::vector<Sym>& along, Block& block,
+            const Expr& guard, Span span) {
+    Tile made{Sym::fresh(name), DType::f32, {}, Scope::packed};
+    Access read{made.sym, {}};
+    Map fill{made.sym, {}, cast(what, type_f32), guard, real(0)};
+    for (const Sym& sym : along) {
+      made.axes.push_back(axis_of(contract, sym));
+      fill.domain.push_back(range_of(contract, sym));
+      read.subscripts.push_back(index(sym));
+    }
+    nest_.tiles.push_back(made);
+    block.push_back({std::move(fill), span});
+    return Expr(std::move(read), type_f32);
+  }
+
+  void row_side(Contract& contract, Block& before, Span span) {
+    if (const auto* access = get_if<Access>(contract.a); access && is_tile(access->target)) return;
+    for (const auto& [known, tile] : rows_)
+      if (known == contract.a) {
+        contract.a = tile;
+        return;
+      }
+    std::vector<Sym> along;
+    for (const Range& range : contract.over)
+      if (mentions(contract.a, range.index)) along.push_back(range.index);
+    along.push_back(nest_.row);
+    bool early = !reads_tile(contract.a);
+    for (const Sym& sym : free_indices(contract.a)) {
+      bool known = sym == nest_.row || std::find(along.begin(), along.end(), sym) != along.end();
+      for (const GridAxis& axis : nest_.grid) known = known || axis.index == sym;
+      early = early && known;
+    }
+    Expr original = contract.a;
+    contract.a = copy("rows", contract.a, contract, along, early ? front_ : before, {}, span);
+    if (early) rows_.emplace_back(original, contract.a);
+  }
+
+  /// Plain f32 memory read at one element by indices as they stand.
+  bool plain(const Expr& expr) {
+    const auto* access = get_if<Access>(expr);
+    if (!access) return false;
+    if (is_tile(access->target)) return true;
+    const Buffer* buffer = kernel_.find_buffer(access->target);
+    if (!buffer || buffer->dtype != DType::f32 || buffer->presence) return false;
+    return std::all_of(access->subscripts.begin(), access->subscripts.end(), [&](const Expr& s) {
+      if (get_if<Index>(s)) return true;
+      for (const Sym& sym : free_indices(s)) {
+        bool fixed = false;
+        for (const GridAxis& axis : nest_.grid) fixed = fixed || axis.index == sym;
+        if (!fixed) return false;
+      }
+      bool gathers = false;
+      walk(s, [&](const Expr& e) {
+        gathers = gathers || get_if<Access>(e);
+        return !gathers;
+      });
+      return !gathers;
+    });
+  }
+
+  void streamed_side(Contract& contract, Block& before, std::vector<std::pair<Expr, Expr>>& panels, const For* stream, Span span) {
+    if (const auto* access = get_if<Access>(contract.b); access && is_tile(access->target)) return;
+    if (schedule_.operands == Packing::in_place && plain(contract.b)) return;
+    for (const auto& [known, tile] : panels)
+      if (known == contract.b) {
+        contract.b = tile;
+        return;
+      }
+    std::vector<Sym> along;
+    for (const Sym& sym : free_indices(contract.b))
+      if (range_of(contract, sym).index) along.push_back(sym);
+    // The axis that lies contiguously in memory is copied along; else the written order stands.
+    if (const auto* access = get_if<Access>(contract.b))
+      if (const Buffer* buffer = kernel_.find_buffer(access->target); buffer && buffer->unit_axis >= 0)
+        if (const auto* direct = get_if<Index>(access->subscripts[static_cast<std::size_t>(buffer->unit_axis)]))
+          std::stable_partition(along.begin(), along.end(), [&](const Sym& s) { return !(s == direct->index); });
+    Expr guard;
+    if (stream && stream->guard && gathers(contract.b) && std::find(along.begin(), along.end(), stream->blocks) != along.end()) {
+      // Only elements that some row can see are touched, so that an unused entry of a table raises no flag.
+      std::unordered_map<Sym, Interval> ranges;
+      if (nest_.row) {
+        const GridAxis& rows = nest_.grid_axis_of_row();
+        Expr start = index(rows.index);
+        ranges[nest_.row] = {start, simplify(link(LinkOp::sub, least(link(LinkOp::add, start, rows.step), nest_.lane_limit), integer(1))), {}};
+      }
+      ranges[stream->blocks] = {index(stream->blocks), index(stream->blocks), {}};
+      guard = TileAnalysis(ranges, {}).may(stream->guard);
+      if (get_if<Literal>(guard)) guard = {};
+    }
+    Expr original = contract.b;
+    contract.b = copy("panel", contract.b, contract, along, before, guard, span);
+    panels.emplace_back(original, contract.b);
+  }
+  static bool gathers(const Expr& expr) {
+    bool found = false;
+    walk(expr, [&](const Expr& e) {
+      if (const auto* access = get_if<Access>(e))
+        for (const Expr& s : access->subscripts) found = found || !get_if<Index>(s);
+      return !found;
+    });
+    return found;
+  }
+
+  void visit(Block& block, const For* stream) {
+    std::vector<std::pair<Expr, Expr>> panels;
+    for (std::size_t at = 0; at < block.size(); ++at) {
+      if (auto* loop = std::get_if<For>(&block[at].kind)) {
+        visit(loop->body, loop->blocks ? loop : stream);
+      } else if (auto* choice = std::get_if<If>(&block[at].kind)) {
+        visit(choice->then, stream);
+        visit(choice->otherwise, stream);
+      } else if (auto* contract = std::get_if<Contract>(&block[at].kind)) {
+        Block before;
+        row_side(*contract, before, block[at].span);
+        streamed_side(*contract, before, panels, stream, block[at].span);
+        std::size_t count = before.size();
+        block.insert(block.begin() + static_cast<std::ptrdiff_t>(at), std::make_move_iterator(before.begin()),
+                     std::make_move_iterator(before.end()));
+        at += count;
+      }
+    }
+  }
+
+  loop::Nest& nest_;
+  const Kernel& kernel_;
+  const Schedule& schedule_;
+  Block front_;
+  std::vector<std::pair<Expr, Expr>> rows_;
+};
+
+}  // namespace
+
+Kernel place(Kernel kernel, const Schedule& schedule) {
+  for (Nest& nest : kernel.nests) Place(nest, kernel, schedule).run();
+  return kernel;
+}
+
+}  // namespace attune::loop
