@@ -11,8 +11,13 @@ struct Outcome {
   bool out_of_range = false;
 };
 
+struct Options {
+  bool reverse_tasks = false;  ///< tasks are independent: any order gives the same bits
+};
+
 /// Runs all nests. Tiles are poisoned (NaN, large integers) at the start of each task; reading an element that nothing
-/// wrote, a subscript outside a tile, or a Store outside its buffer is an error A0902 that names the statement.
-Result<Outcome> run(const loop::Kernel& kernel, const Binding& binding);
+/// wrote, a subscript outside a tile, a Store outside its buffer, two tasks of a nest that touch one element of which
+/// one stores it, or a result element that nothing stores is an error A0902 that names the statement.
+Result<Outcome> run(const loop::Kernel& kernel, const Binding& binding, const Options& options = {});
 
 }  // namespace attune::interpreter
