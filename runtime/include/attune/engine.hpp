@@ -4,7 +4,7 @@
 #include <attune/kernel.hpp>
 #include <attune/options.hpp>
 #include <attune/program.hpp>
-
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,6 +31,20 @@ class Engine {
     std::string detail;
   };
   std::vector<Finding> environment() const;
+
+  /// One compiled kernel of the disk cache.
+  struct CacheEntry {
+    std::string file;         ///< name within cache_directory()
+    std::string description;  ///< kernel, target and compiler
+    std::uint64_t bytes = 0;
+    std::int64_t last_used = 0;  ///< seconds since 1970
+  };
+  /// Where compiled kernels are kept; "" where the disk cache is off.
+  std::string cache_directory() const;
+  /// The valid entries, most recently used first.
+  std::vector<CacheEntry> cache_entries() const;
+  /// Removes all entries; the number of those removed.
+  std::size_t clear_cache() const;
   const std::shared_ptr<State>& state() const { return state_; }
 
  private:

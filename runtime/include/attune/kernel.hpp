@@ -4,7 +4,6 @@
 #include <attune/diagnostic.hpp>
 #include <attune/options.hpp>
 #include <attune/tensor_ref.hpp>
-
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -20,11 +19,11 @@ struct Argument {
   std::string name;
   std::variant<TensorRef, double, std::int64_t, bool> value;
 
-  Argument(std::string name, TensorRef tensor) : name(std::move(name)), value(std::move(tensor)) {}
-  Argument(std::string name, double scalar) : name(std::move(name)), value(scalar) {}
-  Argument(std::string name, std::int64_t scalar) : name(std::move(name)), value(scalar) {}
-  Argument(std::string name, int scalar) : name(std::move(name)), value(std::int64_t{scalar}) {}
-  Argument(std::string name, bool scalar) : name(std::move(name)), value(scalar) {}
+  Argument(std::string its_name, TensorRef tensor) : name(std::move(its_name)), value(std::move(tensor)) {}
+  Argument(std::string its_name, double scalar) : name(std::move(its_name)), value(scalar) {}
+  Argument(std::string its_name, std::int64_t scalar) : name(std::move(its_name)), value(scalar) {}
+  Argument(std::string its_name, int scalar) : name(std::move(its_name)), value(std::int64_t{scalar}) {}
+  Argument(std::string its_name, bool scalar) : name(std::move(its_name)), value(scalar) {}
 };
 using Arguments = std::vector<Argument>;
 
@@ -76,7 +75,8 @@ class Kernel {
   std::map<std::string, std::string> schedule() const;
   /// Facts baked into the code: types, consts, layout facts.
   std::vector<std::string> specialisations() const;
-  /// How often this kernel's code was compiled or loaded since it was made (a new length must not add to it).
+  /// How many variants of code calls of this kernel have needed since it was made, each compiled, loaded from disk or
+  /// found in memory once (a new length or scalar value must not add to it). 0 for the reference.
   int compile_count() const;
   const std::shared_ptr<State>& state() const { return state_; }
 

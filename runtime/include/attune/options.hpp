@@ -2,7 +2,6 @@
 // What a caller can choose: target, types, schedule, hooks. Plain structs with working defaults.
 #pragma once
 #include <attune/dtype.hpp>
-
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -10,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace attune {
 
@@ -40,8 +40,8 @@ struct CompileOptions {
   std::map<std::string, DType> types;    ///< type variables; those of inputs are taken from the call where missing
   std::map<std::string, double> consts;  ///< values of const scalars (by name)
   std::map<std::string, std::string> schedule;  ///< overrides by key: {"tile.m", "64"}; an impossible one is an error
-  bool require_fused = false;            ///< a materialised intermediate is an error
-  bool trusted = false;                  ///< drops the range checks of gathers
+  bool require_fused = false;                   ///< a materialised intermediate is an error
+  bool trusted = false;                         ///< drops the range checks of gathers
 };
 
 /// What one stage of the straight line made: for dumps, timings and traces.
@@ -52,13 +52,22 @@ struct StageEvent {
 };
 
 struct EngineOptions {
-  int threads = 0;                      ///< CPU threads; 0: physical cores the process may use
+  int threads = 0;  ///< CPU threads; 0: physical cores the process may use
   bool disk_cache = true;
-  std::string cache_directory;          ///< "": $ATTUNE_CACHE_DIR, else $XDG_CACHE_HOME/attune, else ~/.cache/attune
+  std::string cache_directory;  ///< "": $ATTUNE_CACHE_DIR, else $XDG_CACHE_HOME/attune, else ~/.cache/attune
   std::uint64_t cache_limit_bytes = std::uint64_t{256} << 20;
   std::size_t memory_cache_entries = 256;
-  std::shared_ptr<Executor> executor;   ///< null: attune's own pool
-  std::function<void(const StageEvent&)> observer;
+  std::shared_ptr<Executor> executor;               ///< null: attune's own pool
+  std::function<void(const StageEvent&)> observer;  ///< called one event at a time, on the thread that compiles
 };
+
+/// An environment variable that attune reads: a default for what the program leaves open, or a debugging aid.
+struct EnvironmentVariable {
+  std::string_view name;
+  std::string_view default_value;
+  std::string_view help;
+};
+/// All of them, for `attune env` and the manual.
+const std::vector<EnvironmentVariable>& environment_variables();
 
 }  // namespace attune

@@ -2,7 +2,6 @@
 // TensorRef: a view of the caller's memory with any strides. attune never owns or copies what it points to.
 #pragma once
 #include <attune/dtype.hpp>
-
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -20,12 +19,12 @@ struct TensorRef {
 
   TensorRef() = default;
   /// Contiguous (row-major) view.
-  TensorRef(void* data, DType dtype, std::vector<std::int64_t> shape);
-  TensorRef(void* data, DType dtype, std::vector<std::int64_t> shape, std::vector<std::int64_t> strides)
-      : data(data), dtype(dtype), shape(std::move(shape)), strides(std::move(strides)) {}
+  TensorRef(void* memory, DType type, std::vector<std::int64_t> sizes);
+  TensorRef(void* memory, DType type, std::vector<std::int64_t> sizes, std::vector<std::int64_t> steps)
+      : data(memory), dtype(type), shape(std::move(sizes)), strides(std::move(steps)) {}
   /// Inputs may be const; attune never writes to a parameter.
-  TensorRef(const void* data, DType dtype, std::vector<std::int64_t> shape)
-      : TensorRef(const_cast<void*>(data), dtype, std::move(shape)) {}
+  TensorRef(const void* memory, DType type, std::vector<std::int64_t> sizes)
+      : TensorRef(const_cast<void*>(memory), type, std::move(sizes)) {}
 
   std::int64_t element_count() const;
   std::size_t rank() const { return shape.size(); }

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// program -> infer -> bind types -> build -> key -> memory or disk cache -> emit -> compile -> load.
+#include "runtime/compile.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <attune/version.hpp>
+
+#include "runtime/key.hpp"
+#include "runtime/layout.hpp"
+#include "runtime/narrow.hpp"
+#include "tensor/passes.hpp"
+
+namespace attune {
+namespace {
+
+Diagnostic malformed(std::string_view stage, const std::string& violation) {
+  Diagnostic diagnostic;
+  diagnostic.code = "A0903";
+  diagnostic.message = fmt::format("internal error: what `{}` made is not well formed: {}", stage, violation);
+  diagnostic.help = "please report this together with the program";
+  return diagnostic;
+}
+
+/// The typed program of `open`, verified and observed.
+Result<std::shared_ptr<const tensor::Program>> bind_types(Engine::State& engine, const Unit& unit, const Types& types) {
+  const Stopwatch watch;
+  Result<tensor::Program> bound = tensor::bind_types(unit.open, types, unit.options.consts);
+  if (!bound) return bound.diagnostics();
+  auto program = std::make_shared<const tensor::Program>(*std::move(bound));
+  if (engine.observed()) engine.observe("tensor", watch.milliseconds(), [program] { return tensor::print(*program); });
+  if (engine.settings.verify)
+    if (std::string wrong = tensor::verify(*program); !wrong.empty()) return malformed("bind_types", wrong);
+  return std::shared_ptr<const tensor::Program>(std::move(program));
+}
+
+Machine machine_of(const Target& target) {
+  if (target.kind == TargetKind::cpu) return cpu::host().machine();
+  // The interpreter runs any schedule: a fixed machine makes its results the same everywhere.
+  Machine machine;
+  machine.name = "interpreter";
+  return machine;
+}
+
+/// The loop kernel, verified and observed: desugar, stream, choose, lower and the passes.
+Result<loop::Lowered> lower(Engine::State& engine, const Unit& unit, const tensor::Program& program,
+                            const loop::LayoutFacts& layout, int index_bits) {
+  loop::LowerOptions options;
+  options.machine = machine_of(unit.target);
+  options.layout = layout;
+  options.overrides = unit.options.schedule;
+  options.require_fused = unit.options.require_fused;
+  options.trusted = unit.options.trusted;
+  options.index_bits = index_bits;
+  options.record = engine.observed();
+  const Stopwatch watch;
+  Result<loop::Lowered> lowered = loop::build(program, options);
+  if (!lowered) return lowered.diagnostics();
+  if (engine.observed()) {
+    // One event carries the time of all of them; the passes' texts follow in order.
+    engine.observe("stream", watch.milliseconds(), [text = lowered->streams] { return text; });
+    for (const auto& [pass, text] : lowered->stages) engine.observe(pass, 0, [text = text] { return text; });
+    engine.observe("schedule", 0, [schedule = lowered->kernel.schedule] {
+      std::string text;
+      for (const auto& [key, value] : schedule.values()) {
+        const auto why = schedule.why.find(key);
+        text += fmt::format("{} = {}{}\n", key, value, why == schedule.why.end() ? "" : "  # " + why->second);
+      }
+      return text;
+    });
+    engine.observe("loop", 0, [kernel = lowered->kernel] { return loop::print(kernel); });
+  }
+  if (engine.settings.verify)
+    if (std::string wrong = loop::verify(lowered->kernel); !wrong.empty()) return malformed("lower", wrong);
+  return lowered;
+}
+
+struct CodeFound {
+  std::shared_ptr<cpu::Loaded> code;
+  std::string_view cache = "memory";
+  double compile_ms = 0, load_ms = 0;
+};
+
+/// Object code of a loop kernel: from disk where it is there and loads, else compiled.
+Result<std::shared_ptr<cpu::Loaded>> make_code(Engine::State& engine, const loop::Kernel& kernel,
+                                               const std::string& key, CodeFound& found) {
+  const std::size_t nests = kernel.nests.size();
+  if (engine.disk) {
+    const Stopwatch watch;
+    if (std::optional<CachedObject> entry = engine.disk->find(key); entry && entry->nests == nests) {
+      // An object that does not load is a miss like any other; compiling replaces it.
+      if (Result<std::shared_ptr<cpu::Loaded>> loaded = cpu::load(entry->object, nests)) {
+        found.cache = "disk";
+        found.load_ms = watch.milliseconds();
+        if (engine.observed()) engine.observe("load", found.load_ms);
+        return loaded;
+      }
+    }
+  }
+  found.cache = "miss";
+  const Stopwatch watch;
+  Result<std::string> ir = cpu::emit(kernel, cpu::host());
+  if (!ir) return ir.diagnostics();
+  const double emitted = watch.milliseconds();
+  if (engine.observed()) engine.observe("emit", emitted, [text = *ir] { return text; });
+  Result<std::vector<std::uint8_t>> object = cpu::compile(*ir, cpu::host());
+  if (!object) return object.diagnostics();
+  found.compile_ms = watch.milliseconds();
+  if (engine.observed()) engine.observe("compile", found.compile_ms - emitted);
+  const Stopwatch loading;
+  Result<std::shared_ptr<cpu::Loaded>> loaded = cpu::load(*object, nests);
+  if (!loaded) return loaded.diagnostics();
+  found.load_ms = loading.milliseconds();
+  if (engine.observed()) engine.observe("load", found.load_ms);
+  if (engine.disk) {
+    std::string description =
+        fmt::format("{}  cpu {} {}  LLVM {}  attune {}", kernel.name, machine_of({TargetKind::cpu}).name,
+                    cpu::host().name, cpu::llvm_identity(), version);
+    engine.disk->store(key, {std::move(description), static_cast<std::uint32_t>(nests), *std::move(object)});
+  }
+  return loaded;
+}
+
+Result<CodeFound> find_code(Engine::State& engine, const loop::Kernel& kernel) {
+  CodeFound found;
+  const std::string key = code_key(kernel, cpu::host());
+  auto code = engine.codes.get(key, [&] { return make_code(engine, kernel, key, found); });
+  if (!code) return code.diagnostics();
+  found.code = code->value;
+  return found;
+}
+
+Result<std::shared_ptr<const Variant>> make_variant(Engine::State& engine, Unit& unit, const Types& types,
+                                                    const std::shared_ptr<const tensor::Program>& program,
+                                                    const loop::LayoutFacts& layout, int index_bits,
+                                                    VariantFound& found) {
+  const Stopwatch watch;
+  auto variant = std::make_shared<Variant>();
+  variant->types = types;
+  variant->layout = layout;
+  variant->index_bits = index_bits;
+  variant->program = program;
+  Result<loop::Lowered> lowered = lower(engine, unit, *program, layout, index_bits);
+  if (!lowered) return lowered.diagnostics();
+  variant->lowered = *std::move(lowered);
+  variant->lowered.stages.clear();
+  const double lowering = watch.milliseconds();
+  if (unit.target.kind == TargetKind::cpu) {
+    Result<CodeFound> code = find_code(engine, variant->lowered.kernel);
+    if (!code) return code.diagnostics();
+    variant->code = code->code;
+    found.cache = code->cache;
+    found.compile_ms = code->cache == "miss" ? lowering + code->compile_ms : 0;
+    found.load_ms = code->load_ms + (code->cache == "disk" ? lowering : 0);
+  } else {
+    found.cache = "miss";
+    found.compile_ms = lowering;
+  }
+  return std::shared_ptr<const Variant>(std::move(variant));
+}
+
+/// Errors of the options that need no call: unknown type variables and those that are no floats.
+Diagnostics check_types(const tensor::Program& program, const Types& types) {
+  Diagnostics errors;
+  if (const auto inferred = infer_types(program, {}, types); !inferred)
+    for (const Diagnostic& diagnostic : inferred.diagnostics())
+      if (diagnostic.code != "A0516") errors.push_back(diagnostic);  // the call's tensors will bind the others
+  return errors;
+}
+
+Result<std::shared_ptr<Unit>> make_unit(Engine::State& engine, const Program& program, const CompileOptions& options,
+                                        const Target& target) {
+  auto unit = std::make_shared<Unit>(options, target, engine.settings.memory_cache_entries);
+  if (engine.observed()) engine.observe("parse", 0, [program] { return program.text(); });
+  const Stopwatch watch;
+  Result<tensor::Program> inferred = infer(program.module(), options.kernel);
+  if (!inferred) return inferred.diagnostics();
+  unit->warnings = inferred.diagnostics();
+  unit->open = *std::move(inferred);
+  if (engine.observed())
+    engine.observe("infer", watch.milliseconds(), [open = unit->open] { return tensor::print(open); });
+  if (engine.settings.verify)
+    if (std::string wrong = tensor::verify(unit->open); !wrong.empty()) return malformed("infer", wrong);
+  if (Diagnostics errors = check_types(unit->open, options.types); !errors.empty()) return errors;
+
+  // Whether a program fuses and whether its schedule is possible does not depend on which float it is.
+  Types types = options.types;
+  for (const Sym& variable : unit->open.type_variables) types.emplace(variable.text(), DType::f32);
+  const bool bound = types.size() == options.types.size();
+  Result<std::shared_ptr<const tensor::Program>> typed = bind_types(engine, *unit, types);
+  if (!typed) return typed.diagnostics();
+  if (bound) unit->typed.emplace(types, *typed);
+  if (target.kind == TargetKind::reference) return unit;
+
+  Result<loop::Lowered> lowered = lower(engine, *unit, **typed, contiguous_facts(**typed), 32);
+  if (!lowered) return lowered.diagnostics();
+  for (const auto& [name, reason] : lowered->materialised) unit->materialised.push_back({name, reason});
+  const Schedule& schedule = lowered->kernel.schedule;
+  for (const auto& [key, value] : schedule.values()) {
+    const auto why = schedule.why.find(key);
+    unit->schedule[key] = why == schedule.why.end() ? value : fmt::format("{}  ({})", value, why->second);
+  }
+  return unit;
+}
+
+/// Whether a target that needs libLLVM has it.
+std::optional<Diagnostic> missing(const Target& target) {
+  if (target.kind != TargetKind::cpu || cpu::llvm_report().version != 0) return std::nullopt;
+  Diagnostic diagnostic;
+  diagnostic.code = "A0603";
+  diagnostic.message = "the target `cpu` needs libLLVM, which was not found";
+  for (const std::string& tried : cpu::llvm_report().tried) diagnostic.notes.push_back("tried " + tried);
+  diagnostic.help =
+      "install libLLVM 17 or later (Debian, Ubuntu: `apt install libllvm19`) or name one in ATTUNE_LLVM_PATH; the "
+      "targets `interpreter` and `reference` work without it";
+  return diagnostic;
+}
+
+}  // namespace
+
+Target resolve(const Target& target) {
+  if (target.kind != TargetKind::automatic) return target;
+  return {cpu::llvm_report().version != 0 ? TargetKind::cpu : TargetKind::interpreter};
+}
+
+Result<std::shared_ptr<Unit>> prepare(Engine::State& engine, const Program& program, const CompileOptions& options) {
+  const Target target = resolve(options.target);
+  if (std::optional<Diagnostic> diagnostic = missing(target)) return *std::move(diagnostic);
+  auto found =
+      engine.units.get(unit_key(program, options, target), [&] { return make_unit(engine, program, options, target); });
+  if (!found) return found.diagnostics();
+  return found->value;
+}
+
+Result<std::shared_ptr<const tensor::Program>> typed_program(Engine::State& engine, Unit& unit, const Types& types) {
+  {
+    const std::lock_guard lock(unit.mutex);
+    if (const auto found = unit.typed.find(types); found != unit.typed.end()) return found->second;
+  }
+  Result<std::shared_ptr<const tensor::Program>> bound = bind_types(engine, unit, types);
+  if (!bound) return bound.diagnostics();
+  // Two threads may both have come here: all use the program that was first.
+  const std::lock_guard lock(unit.mutex);
+  return unit.typed.emplace(types, *bound).first->second;
+}
+
+Result<VariantFound> variant_for(Engine::State& engine, Unit& unit, const Types& types,
+                                 const std::shared_ptr<const tensor::Program>& program, const Binding& binding) {
+  const int index_bits = fits_in_32_bits(*program, binding) ? 32 : 64;
+  {
+    const std::lock_guard lock(unit.mutex);
+    for (const auto& variant : unit.variants)
+      if (variant->index_bits == index_bits && variant->types == types &&
+          layout_fits(variant->layout, *program, binding))
+        return VariantFound{variant};
+  }
+  VariantFound found;
+  const loop::LayoutFacts layout = layout_facts(*program, binding);
+  auto made = unit.flights.get(variant_key(types, layout, index_bits),
+                               [&] { return make_variant(engine, unit, types, program, layout, index_bits, found); });
+  if (!made) return made.diagnostics();
+  found.variant = made->value;
+  if (made->made) {
+    const std::lock_guard lock(unit.mutex);
+    unit.variants.push_back(found.variant);
+    if (unit.variants.size() > unit.limit) unit.variants.erase(unit.variants.begin());
+  }
+  return found;
+}
+
+}  // namespace attune

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// The straight line from a program to loaded code, with its caches. Nothing else knows the order.
+#pragma once
+#include <chrono>
+
+#include "backend/binding.hpp"
+#include "runtime/state.hpp"
+
+namespace attune {
+
+/// What an automatic target stands for on this machine.
+Target resolve(const Target& target);
+
+/// Program and options to a unit: inferred, checked, and lowered once for contiguous inputs, so that a program that
+/// cannot be compiled fails here and not at its first call. Found again for equal programs and options.
+Result<std::shared_ptr<Unit>> prepare(Engine::State& engine, const Program& program, const CompileOptions& options);
+
+/// The unit's program for a choice of types.
+Result<std::shared_ptr<const tensor::Program>> typed_program(Engine::State& engine, Unit& unit, const Types& types);
+
+struct VariantFound {
+  std::shared_ptr<const Variant> variant;
+  std::string_view cache = "memory";  ///< "memory", "disk" or "miss"
+  double compile_ms = 0;              ///< lowering, emission and compilation, where code was compiled
+  double load_ms = 0;                 ///< everything where it came from disk, else loading
+};
+/// The variant for a call, made where there is none that fits. `binding` is of typed_program(unit, types).
+Result<VariantFound> variant_for(Engine::State& engine, Unit& unit, const Types& types,
+                                 const std::shared_ptr<const tensor::Program>& program, const Binding& binding);
+
+/// Milliseconds since a start.
+class Stopwatch {
+ public:
+  double milliseconds() const {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace attune
