@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the subcommands share: options as given, exit codes, the loaded program with its inputs, and reporting.
+#pragma once
+#include <attune/attune.hpp>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "safetensors.hpp"
+#include "tensor/ir.hpp"
+
+namespace attune::tool {
+
+using Json = nlohmann::ordered_json;
+
+/// Exit codes of the command; a promise to scripts.
+enum Exit : int { done = 0, program_error = 1, usage_error = 2, data_error = 3, target_error = 4, verify_error = 5, internal_error = 70 };
+
+/// Options as given on the command line; the same struct for every subcommand.
+struct Options {
+  std::string file;                     ///< FILE, "-", "std:NAME"; "" with -e
+  std::string text;                     ///< -e
+  std::string kernel;
+  std::vector<std::string> inputs;
+  std::string outputs;
+  std::vector<std::string> shape, set, map, dtype, schedule;
+  std::string target = "auto";
+  int threads = 0;
+  std::optional<std::uint64_t> random;
+  bool verify = false, json = false, require_fused = false, no_cache = false, verbose = false;
+  std::string dump;
+  std::string stage = "loop";           ///< show
+  std::string against;                  ///< bench
+  int rounds = 0;                       ///< bench; 0: as many as fit
+};
+
+/// A failure with its exit code: thrown inside the tool, reported once in main().
+struct Failure {
+  Exit code;
+  Diagnostics diagnostics;
+};
+[[noreturn]] void fail(Exit code, Diagnostic diagnostic);
+[[noreturn]] void fail(Exit code, Diagnostics diagnostics);
+[[noreturn]] void usage(std::string message, std::string help = {});
+/// The exit code that a diagnostic's code stands for.
+Exit exit_of(const Diagnostics& diagnostics);
+/// The value, or fail() with the code that the diagnostics stand for.
+template <class T>
+T expect(Result<T> result);
+/// Prints warnings to standard error.
+void warn(const Options& options, const Diagnostics& warnings);
+
+Json to_json(const Diagnostics& diagnostics);
+
+/// Memory of one tensor that the tool owns.
+struct Owned {
+  TensorRef ref;
+  std::shared_ptr<std::vector<std::uint8_t>> memory;
+};
+Owned allocate(DType dtype, const std::vector<std::int64_t>& shape, bool poison);
+
+/// A program ready to run: inferred, inputs loaded or drawn, outputs allocated and poisoned.
+struct Session {
+  Options options;
+  Program program;
+  std::string kernel_name;
+  tensor::Program inferred;      ///< types open
+  tensor::Program bound;         ///< types bound
+  std::map<std::string, DType> types;
+  std::map<std::string, double> consts;
+  CompileOptions compile;
+  Arguments inputs;              ///< tensors, scalars and dims
+  Arguments arguments;           ///< inputs and results
+  CallShapes shapes;
+  std::vector<std::pair<std::string, TensorRef>> results;
+  std::vector<Owned> memory;
+  std::vector<SafetensorsFile> files;
+};
+
+/// Reads FILE, standard input, std:NAME or -e.
+Program load_program(const Options& options);
+/// The kernel to use: --kernel, or the only one.
+std::string choose_kernel(const Program& program, const Options& options);
+/// Parses and infers only.
+Session open_program(const Options& options);
+/// Loads inputs (files, --set, --shape, --dtype) or draws them (--random, or `random_default` where no file is given),
+/// binds types and shapes, allocates results.
+void open_inputs(Session& session, std::optional<std::uint64_t> random_default);
+/// An engine as the options ask for.
+Engine make_engine(const Options& options);
+CompileOptions compile_options(const Options& options, const Session& session);
+
+/// Sizes, FLOPs of visible elements, bytes of inputs and outputs.
+struct Work {
+  std::int64_t visible = 0;   ///< elements of all streams that count
+  double flop = 0;
+  double byte = 0;
+};
+Work count_work(const Session& session);
+
+/// A guard as a picture: one character a block of rows and streamed elements.
+std::string mask_picture(const Session& session, int width, int height);
+
+int run_command(const Options& options);
+int check_command(const Options& options);
+int show_command(const Options& options);
+int bench_command(const Options& options);
+int env_command(const Options& options);
+int explain_command(const Options& options);
+
+template <class T>
+T expect(Result<T> result) {
+  if (!result) fail(exit_of(result.diagnostics()), result.diagnostics());
+  return std::move(*result);
+}
+
+}  // namespace attune::tool

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: Apache-2.0
+// From options to a program with inputs and room for results.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <set>
+
+#include "backend/binding.hpp"
+#include "command.hpp"
+#include "syntax/syntax.hpp"
+#include "tensor/algebra.hpp"
+#include "tensor/passes.hpp"
+
+namespace attune::tool {
+namespace {
+
+/// NAME=VALUE; usage error otherwise.
+std::pair<std::string, std::string> split(const std::string& text, const char* option) {
+  auto at = text.find('=');
+  if (at == std::string::npos || at == 0 || at + 1 == text.size())
+    usage(std::string(option) + " `" + text + "` is not of the form NAME=VALUE");
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
+std::string read_stream(std::istream& in) {
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+Diagnostic data_problem(const char* code, std::string message, std::string help = {}) {
+  Diagnostic d;
+  d.code = code;
+  d.message = std::move(message);
+  d.help = std::move(help);
+  return d;
+}
+
+std::vector<std::string> names(const tensor::Program& program) {
+  std::vector<std::string> out;
+  for (const auto& t : program.tensors) out.push_back(t.sym.text());
+  for (const auto& s : program.scalars) out.push_back(s.sym.text());
+  return out;
+}
+
+/// The greatest value an integer tensor may take, as the program uses it: it subscripts an axis (extent - 1), or it is
+/// compared with an index (its range's end); else a small number.
+std::int64_t integer_limit(const tensor::Program& program, const Sym& target, const std::map<std::string, std::int64_t>& dims) {
+  using namespace tensor;
+  Binding sizes;
+  for (const Sym& dim : program.dims)
+    if (auto at = dims.find(dim.text()); at != dims.end()) sizes.dims[dim] = at->second;
+  std::int64_t limit = -1;
+  auto extent_of = [&](const Expr& e) -> std::int64_t {
+    bool known = true;
+    walk(e, [&](const Expr& part) {
+      if (const auto* d = get_if<Dim>(part)) known = known && sizes.dims.contains(d->dim);
+      if (get_if<Scalar>(part)) known = false;
+      return true;
+    });
+    return known ? evaluate_extent(e, sizes) : -1;
+  };
+  auto narrow = [&](std::int64_t value) {
+    if (value >= 0) limit = limit < 0 ? value : std::min(limit, value);
+  };
+  std::map<Sym, Expr> ends;
+  auto reads = [&](const Expr& e) {
+    bool found = false;
+    walk(e, [&](const Expr& part) {
+      if (const auto* access = get_if<Access>(part)) found = found || access->target == target;
+      return !found;
+    });
+    return found;
+  };
+  auto visit = [&](const Expr& body) {
+    walk(body, [&](const Expr& e) {
+      if (const auto* reduce = get_if<Reduce>(e))
+        for (const auto& r : reduce->over) ends[r.index] = r.hi;
+      if (const auto* access = get_if<Access>(e)) {
+        const Tensor* into = program.find_tensor(access->target);
+        for (std::size_t k = 0; into && k < access->subscripts.size(); ++k)
+          if (reads(access->subscripts[k])) narrow(std::max<std::int64_t>(0, extent_of(into->extents[k]) - 1));
+      }
+      if (const auto* cmp = get_if<Compare>(e)) {
+        bool here = false;
+        for (const Expr& arg : cmp->args) here = here || reads(arg);
+        if (here)
+          for (const Expr& arg : cmp->args)
+            if (const auto* idx = get_if<Index>(arg); idx && ends.contains(idx->index)) narrow(extent_of(ends[idx->index]));
+      }
+      return true;
+    });
+  };
+  for (const Definition& definition : program.definitions) {
+    for (const auto& r : definition.indices) ends[r.index] = r.hi;
+    visit(definition.body);
+  }
+  return limit < 0 ? 3 : limit;
+}
+
+void draw(Owned& tensor, std::mt19937_64& random, std::int64_t limit) {
+  const std::int64_t count = tensor.ref.element_count();
+  if (is_float(tensor.ref.dtype)) {
+    std::normal_distribution<double> normal;
+    for (std::int64_t k = 0; k < count; ++k) store_element(tensor.ref.data, tensor.ref.dtype, k, normal(random));
+  } else {
+    std::uniform_int_distribution<std::int64_t> uniform(0, tensor.ref.dtype == DType::boolean ? 1 : limit);
+    for (std::int64_t k = 0; k < count; ++k) store_integer(tensor.ref.data, tensor.ref.dtype, k, uniform(random));
+  }
+}
+
+}  // namespace
+
+Owned allocate(DType dtype, const std::vector<std::int64_t>& shape, bool poison) {
+  std::int64_t count = 1;
+  for (std::int64_t extent : shape) count *= extent;
+  Owned out;
+  out.memory = std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>(count) * size_of(dtype) + 64,
+                                                           std::uint8_t(poison ? 0xff : 0));
+  auto address = reinterpret_cast<std::uintptr_t>(out.memory->data());
+  out.ref = TensorRef(reinterpret_cast<void*>((address + 63) & ~std::uintptr_t{63}), dtype, shape);
+  return out;
+}
+
+Program load_program(const Options& options) {
+  if (!options.text.empty()) {
+    if (!options.file.empty()) usage("both FILE and -e are given", "leave one out");
+    return expect(Program::parse(options.text, "<expression>"));
+  }
+  if (options.file.empty()) usage("no program is given", "name a .attn file, std:NAME, - or use -e 'kernel …'");
+  if (options.file == "-") return expect(Program::parse(read_stream(std::cin), "<stdin>"));
+  if (options.file.rfind("std:", 0) == 0) {
+    auto found = stdlib::program(options.file.substr(4));
+    if (!found && stdlib::text(options.file.substr(4)).empty()) fail(usage_error, found.diagnostics());
+    return expect(std::move(found));
+  }
+  std::ifstream in(options.file);
+  if (!in) usage("cannot read `" + options.file + "`", "check the path; standard programs are written std:NAME");
+  return expect(Program::parse(read_stream(in), options.file));
+}
+
+std::string choose_kernel(const Program& program, const Options& options) {
+  auto kernels = program.kernels();
+  if (kernels.empty()) {
+    Diagnostic d;
+    d.code = "A0200";
+    d.message = "the text has no kernel";
+    d.help = "write `kernel name(parameters) -> result { … }`";
+    fail(program_error, std::move(d));
+  }
+  if (options.kernel.empty()) {
+    if (kernels.size() == 1) return kernels[0];
+    std::string list;
+    for (const auto& k : kernels) list += (list.empty() ? "" : ", ") + k;
+    usage("the text has several kernels: " + list, "choose one with --kernel NAME");
+  }
+  if (std::find(kernels.begin(), kernels.end(), options.kernel) == kernels.end()) {
+    std::string near = did_you_mean(options.kernel, kernels);
+    usage("there is no kernel `" + options.kernel + "`", near.empty() ? "" : "did you mean `" + near + "`?");
+  }
+  return options.kernel;
+}
+
+Session open_program(const Options& options) {
+  Session s{options, load_program(options)};
+  s.kernel_name = choose_kernel(s.program, options);
+  auto inferred = infer(s.program.module(), s.kernel_name);
+  warn(options, inferred.diagnostics());
+  s.inferred = expect(std::move(inferred));
+  return s;
+}
+
+void open_inputs(Session& s, std::optional<std::uint64_t> random_default) {
+  const Options& o = s.options;
+  const tensor::Program& program = s.inferred;
+  std::map<std::string, std::string> renamed;
+  for (const auto& text : o.map) {
+    auto [from, to] = split(text, "--map");
+    renamed[from] = to;
+  }
+  std::map<std::string, std::int64_t> dims;
+  for (const auto& text : o.shape) {
+    auto [name, value] = split(text, "--shape");
+    std::int64_t size = 0;
+    auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), size);
+    if (error != std::errc() || end != value.data() + value.size() || size < 0)
+      usage("--shape " + text + ": `" + value + "` is not a size");
+    std::vector<std::string> known;
+    for (const Sym& dim : program.dims) known.push_back(dim.text());
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      std::string near = did_you_mean(name, known);
+      usage("--shape " + text + ": the program has no dim `" + name + "`", near.empty() ? "" : "did you mean `" + near + "`?");
+    }
+    if (dims.contains(name) && dims[name] != size) usage("--shape gives `" + name + "` two sizes");
+    dims[name] = size;
+  }
+  for (const auto& text : o.dtype) {
+    auto [name, value] = split(text, "--dtype");
+    auto dtype = parse_dtype(value);
+    if (!dtype) usage("--dtype " + text + ": `" + value + "` is no dtype", "one of f32 f16 bf16 f8e4m3 f8e5m2");
+    bool known = std::any_of(program.type_variables.begin(), program.type_variables.end(), [&](const Sym& v) { return v.text() == name; });
+    if (!known) usage("--dtype " + text + ": the program has no type variable `" + name + "`");
+    s.types[name] = *dtype;
+  }
+  // Scalars.
+  std::map<std::string, std::string> settings;
+  for (const auto& text : o.set) {
+    auto [name, value] = split(text, "--set");
+    if (program.find_tensor([&] {
+          for (const auto& t : program.tensors)
+            if (t.sym.text() == name) return t.sym;
+          return Sym();
+        }()))
+      usage("--set " + text + ": `" + name + "` is a tensor", "give tensors in a file of --inputs");
+    auto scalar = std::find_if(program.scalars.begin(), program.scalars.end(), [&](const auto& p) { return p.sym.text() == name; });
+    if (scalar == program.scalars.end()) {
+      std::string near = did_you_mean(name, names(program));
+      usage("--set " + text + ": the program has no scalar `" + name + "`", near.empty() ? "" : "did you mean `" + near + "`?");
+    }
+    if (settings.contains(name)) usage("--set gives `" + name + "` twice");
+    settings[name] = value;
+    const char* first = value.data();
+    const char* last = first + value.size();
+    auto bad = [&] { usage("--set " + text + ": `" + value + "` is no " + std::string(attune::name(scalar->type.dtype)) + " value"); };
+    if (scalar->type.is_bool()) {
+      if (value != "true" && value != "false") bad();
+      s.inputs.emplace_back(name, value == "true");
+      s.consts[name] = value == "true";
+    } else if (scalar->type.is_integer()) {
+      std::int64_t number = 0;
+      auto [end, error] = std::from_chars(first, last, number);
+      if (error != std::errc() || end != last) bad();
+      std::int64_t bits = 8 * static_cast<std::int64_t>(size_of(scalar->type.dtype));
+      bool is_unsigned = scalar->type.dtype == DType::u8;
+      if (bits < 64 && (number < (is_unsigned ? 0 : -(std::int64_t{1} << (bits - 1))) ||
+                        number >= (std::int64_t{1} << (is_unsigned ? bits : bits - 1))))
+        bad();
+      s.inputs.emplace_back(name, number);
+      s.consts[name] = static_cast<double>(number);
+    } else {
+      double number = 0;
+      if (value == "inf" || value == "-inf") {
+        number = value[0] == '-' ? -HUGE_VAL : HUGE_VAL;
+      } else {
+        auto [end, error] = std::from_chars(first, last, number);
+        if (error != std::errc() || end != last) bad();
+      }
+      s.inputs.emplace_back(name, number);
+      s.consts[name] = number;
+    }
+  }
+  std::erase_if(s.consts, [&](const auto& item) {
+    return std::none_of(program.scalars.begin(), program.scalars.end(), [&](const auto& p) { return p.is_const && p.sym.text() == item.first; });
+  });
+  std::erase_if(s.inputs, [&](const Argument& a) { return s.consts.contains(a.name); });
+  // Files.
+  Diagnostics errors;
+  std::map<std::string, std::string> origin;
+  std::set<std::string> used_names;
+  for (const auto& path : o.inputs) {
+    s.files.push_back(expect(read_safetensors(path)));
+    for (const StoredTensor& t : s.files.back().tensors) {
+      used_names.insert(t.name);
+      std::string name = renamed.contains(t.name) ? renamed[t.name] : t.name;
+      auto known = names(program);
+      if (std::find(known.begin(), known.end(), name) == known.end()) {
+        std::cerr << "warning: `" << path << "` has a tensor `" << t.name << "` that the program does not use\n";
+        continue;
+      }
+      if (origin.contains(name)) {
+        errors.push_back(data_problem("A0510", "`" + name + "` is in two files: `" + origin[name] + "` and `" + path + "`", "use --map, or one file"));
+        continue;
+      }
+      origin[name] = path;
+      if (settings.contains(name)) {
+        errors.push_back(data_problem("A0510", "`" + name + "` has two values: --set and a tensor of `" + path + "`"));
+        continue;
+      }
+      if (!t.dtype) {
+        Diagnostic d = data_problem("A0504", "`" + name + "` has dtype " + t.dtype_word + ", which attune does not read");
+        d.tensor = name;
+        d.found = t.dtype_word;
+        errors.push_back(d);
+        continue;
+      }
+      // Data in the file need not be aligned for their type.
+      Owned copy = allocate(*t.dtype, t.shape, false);
+      if (copy.ref.element_count()) std::memcpy(copy.ref.data, t.data, static_cast<std::size_t>(copy.ref.element_count()) * size_of(*t.dtype));
+      s.inputs.emplace_back(name, copy.ref);
+      s.memory.push_back(std::move(copy));
+    }
+  }
+  for (const auto& [from, to] : renamed)
+    if (!used_names.contains(from)) usage("--map " + from + "=" + to + ": no input file has a tensor `" + from + "`");
+  if (!errors.empty()) fail(data_error, errors);
+  auto random = o.random ? o.random : (o.inputs.empty() ? random_default : std::nullopt);
+  if (random) {
+    for (const Sym& var : program.type_variables)
+      if (!s.types.contains(var.text()) && o.inputs.empty()) s.types[var.text()] = DType::f32;
+    auto types = expect(infer_types(program, s.inputs, s.types));
+    tensor::Program bound = expect(tensor::bind_types(program, types, s.consts));
+    // Dims: those of --shape and of tensors given in files.
+    std::map<std::string, std::int64_t> known = dims;
+    for (const auto& t : bound.tensors)
+      for (const Argument& a : s.inputs)
+        if (const auto* ref = std::get_if<TensorRef>(&a.value); ref && a.name == t.sym.text())
+          for (std::size_t k = 0; k < std::min(ref->shape.size(), t.extents.size()); ++k)
+            if (const auto* d = tensor::get_if<tensor::Dim>(t.extents[k])) known.try_emplace(d->dim.text(), ref->shape[k]);
+    Binding sizes;
+    Diagnostics missing;
+    for (const Sym& dim : bound.dims) {
+      if (auto at = known.find(dim.text()); at != known.end()) {
+        sizes.dims[dim] = at->second;
+      } else {
+        missing.push_back(data_problem("A0502", "dim `" + dim.text() + "` has no size", "give it with --shape " + dim.text() + "=…"));
+      }
+    }
+    for (const auto& scalar : bound.scalars)
+      for (const Argument& a : s.inputs)
+        if (a.name == scalar.sym.text())
+          if (const auto* v = std::get_if<std::int64_t>(&a.value)) sizes.scalars[scalar.sym] = *v;
+    if (!missing.empty()) fail(data_error, missing);
+    std::mt19937_64 engine(*random);
+    for (const auto& t : bound.tensors) {
+      bool given = std::any_of(s.inputs.begin(), s.inputs.end(), [&](const Argument& a) { return a.name == t.sym.text(); });
+      if (given) continue;
+      std::vector<std::int64_t> shape;
+      double total = static_cast<double>(size_of(t.type.dtype));
+      for (const auto& e : t.extents) {
+        shape.push_back(std::max<std::int64_t>(0, evaluate_extent(e, sizes)));
+        total *= static_cast<double>(shape.back());
+      }
+      if (total > 64e9)
+        fail(target_error, data_problem("A0604", "`" + t.sym.text() + "` would need " + std::to_string(total / 1e9) + " GB of memory"));
+      Owned made = allocate(t.type.dtype, shape, false);
+      draw(made, engine, integer_limit(bound, t.sym, known));
+      s.inputs.emplace_back(t.sym.text(), made.ref);
+      s.memory.push_back(std::move(made));
+    }
+  }
+  // A dim by name only where the tensors leave it open or agree: bind() checks both.
+  for (const auto& [name, size] : dims) s.inputs.emplace_back(name, size);
+  s.types = expect(infer_types(program, s.inputs, s.types));
+  s.bound = expect(tensor::bind_types(program, s.types, s.consts));
+  Binding binding = expect(attune::bind(s.bound, s.inputs, false));
+  for (const Sym& dim : s.bound.dims) s.shapes.dims[dim.text()] = binding.dims.at(dim);
+  s.arguments = s.inputs;
+  for (const auto& result : s.bound.results) {
+    std::vector<std::int64_t> shape;
+    for (const auto& e : result.extents) shape.push_back(evaluate_extent(e, binding));
+    Owned made = allocate(result.type.dtype, shape, true);
+    s.shapes.results.push_back({result.sym.text(), result.type.dtype, shape});
+    s.results.emplace_back(result.sym.text(), made.ref);
+    s.arguments.emplace_back(result.sym.text(), made.ref);
+    s.memory.push_back(std::move(made));
+  }
+  s.compile = compile_options(o, s);
+}
+
+CompileOptions compile_options(const Options& o, const Session& s) {
+  CompileOptions out;
+  auto target = Target::parse(o.target);
+  if (!target) usage("--target `" + o.target + "` is unknown", "one of auto, cpu, interpreter, reference");
+  out.target = *target;
+  out.kernel = s.kernel_name;
+  out.types = s.types;
+  out.consts = s.consts;
+  out.require_fused = o.require_fused;
+  for (const auto& text : o.schedule) {
+    auto [key, value] = split(text, "--schedule");
+    out.schedule[key] = value;
+  }
+  return out;
+}
+
+Engine make_engine(const Options& o) {
+  EngineOptions options;
+  options.threads = o.threads;
+  options.disk_cache = !o.no_cache;
+  if (!o.dump.empty()) {
+    auto counter = std::make_shared<int>(0);
+    std::string folder = o.dump;
+    options.observer = [counter, folder](const StageEvent& event) {
+      if (!event.text) return;
+      char prefix[16];
+      std::snprintf(prefix, sizeof prefix, "%02d-", (*counter)++);
+      std::ofstream(folder + "/" + prefix + std::string(event.stage) + ".txt") << event.text();
+    };
+  }
+  return Engine(options);
+}
+
+}  // namespace attune::tool
