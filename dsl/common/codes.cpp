@@ -19,7 +19,7 @@ const std::vector<DiagnosticCode>& diagnostic_code_table() {
 #include "common/codes_stream.inc"
 #include "common/codes_syntax.inc"
 #undef ATTUNE_CODE
-    std::stable_sort(codes.begin(), codes.end(), [](const auto& a, const auto& b) { return a.code < b.code; });
+    std::sort(codes.begin(), codes.end(), [](const auto& a, const auto& b) { return a.code < b.code; });
     return codes;
   }();
   return table;

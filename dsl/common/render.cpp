@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <attune/diagnostic.hpp>
 #include <map>
+#include <tuple>
 
 #include "common/utf8.hpp"
 
@@ -81,6 +82,7 @@ struct Mark {
   std::size_t begin = 0, end = 0;  ///< display columns, begin < end
   std::string text;
   bool primary = false;
+  std::size_t order = 0;  ///< as given; among equals
 };
 
 /// One row of marks: glyphs at columns, from left to right. A text may only stand to the right of all others.
@@ -169,14 +171,15 @@ class Renderer {
     std::uint32_t last = span.end > span.begin ? d_.source.position(span.end - 1).line : first;
     const std::size_t first_at = byte_in_line(first, span.begin);
     if (last == first) {
-      marks_[first].push_back({first_at, std::max(first_at, byte_in_line(first, span.end)), text, primary});
+      marks_[first].push_back(
+          {first_at, std::max(first_at, byte_in_line(first, span.end)), text, primary, marks_[first].size()});
       return;
     }
-    marks_[first].push_back({first_at, d_.source.line(first).size(), "", primary});
+    marks_[first].push_back({first_at, d_.source.line(first).size(), "", primary, marks_[first].size()});
     const std::string_view content = d_.source.line(last);
     const std::size_t nonblank = std::min(content.find_first_not_of(" \t"), content.size());
     const std::size_t last_at = std::max(byte_in_line(last, span.end), nonblank);
-    marks_[last].push_back({nonblank, last_at, text, primary});
+    marks_[last].push_back({nonblank, last_at, text, primary, marks_[last].size()});
   }
 
   std::size_t byte_in_line(std::uint32_t line, std::uint32_t offset) const {
@@ -216,8 +219,8 @@ class Renderer {
   void mark_rows(std::vector<Mark> marks) {
     auto style = [&](const Mark& mark) { return mark.primary ? severity_ : Style::secondary; };
     // From right to left; the primary one first among equals.
-    std::stable_sort(marks.begin(), marks.end(), [](const Mark& a, const Mark& b) {
-      return a.begin != b.begin ? a.begin > b.begin : a.primary > b.primary;
+    std::sort(marks.begin(), marks.end(), [](const Mark& a, const Mark& b) {
+      return std::tuple(b.begin, b.primary, a.order) < std::tuple(a.begin, a.primary, b.order);
     });
     Row row;
     for (bool primary : {false, true})
