@@ -14,11 +14,19 @@ struct CompiledRange {
 };
 using Domain = std::vector<CompiledRange>;
 
+/// The index whose values at or beyond the lane limit are padding: the lanes', before rows are lanes the rows'; or
+/// null.
+inline const Sym& padded_index(const loop::Nest& nest) {
+  static const Sym none;
+  if (!nest.lane_limit) return none;
+  return nest.lane ? nest.lane : nest.row;
+}
+
 inline Domain compile(const std::vector<loop::Range>& ranges, const loop::Nest& nest, Compiler& compiler) {
   Domain domain;
   for (const loop::Range& range : ranges)
     domain.push_back({static_cast<std::size_t>(compiler.slot(range.index)), compiler.compile(range.lo),
-                      compiler.compile(range.hi), nest.lane && range.index == nest.lane});
+                      compiler.compile(range.hi), range.index == padded_index(nest)});
   return domain;
 }
 

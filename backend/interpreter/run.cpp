@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "backend/interpreter/domain.hpp"
 #include "backend/interpreter/interpreter.hpp"
-#include "backend/interpreter/statement.hpp"
 #include "loop/print.hpp"
 
 namespace attune::interpreter {
@@ -140,7 +140,7 @@ class Run {
       counts.push_back(count);
     }
     const std::int64_t tasks = element_count(counts, fmt::format("the grid of nest `{}`", nest.name));
-    const Code lane_limit = nest.lane ? compiler_.compile(nest.lane_limit) : Code{};
+    const Code lane_limit = nest.lane_limit ? compiler_.compile(nest.lane_limit) : Code{};
     const std::vector<Action> body = compile(kernel_, nest, nest.body, compiler_);
     frame_.slots.resize(compiler_.slot_count());
     frame_.first_task = frame_.task + 1;
@@ -179,9 +179,8 @@ class Run {
         const loop::TileAxis& axis = tile.axes[k];
         memory.bases.push_back(compiler_.compile(axis.base));
         memory.extents.push_back(size(axis.extent, what));
-        if (!nest.lane || axis.index != nest.lane) continue;
-        memory.lane_axis = static_cast<int>(k);
-        if (memory.extents[k] % nest.lanes != 0)
+        if (axis.index == padded_index(nest)) memory.lane_axis = static_cast<int>(k);
+        if (axis.index == nest.lane && memory.extents[k] % nest.lanes != 0)
           throw Fault{fmt::format("{}: extent {} of the lane axis is no multiple of {} lanes", what, memory.extents[k],
                                   nest.lanes)};
       }

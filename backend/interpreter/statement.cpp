@@ -171,6 +171,8 @@ class BlockCompiler {
   Action action(const loop::Accumulate& accumulate, const Site& site) {
     const bool is_whole = accumulate.value->type.is_integer();
     const bool best = accumulate.op == loop::Op::argmax;
+    bool crosses = false;  // a reduction over the rows themselves must leave padding out
+    for (const loop::Range& range : accumulate.over) crosses = crosses || range.index == padded_index(nest_);
     const std::size_t place = best ? static_cast<std::size_t>(compiler_.slot(accumulate.over[0].index)) : 0;
     return
         [=, op = accumulate.op, dst = destination(accumulate.dst),
@@ -185,6 +187,7 @@ class BlockCompiler {
             Value index = best ? dst_index.read(frame, index_element) : absent();
             check(frame, site);
             for_each_element(frame, over, inner, [&] {
+              if (crosses && frame.padding) fail(site, "reduces over rows at or beyond the lane limit");
               if (guard) {
                 const Value choice = guard(frame);
                 check(frame, site);

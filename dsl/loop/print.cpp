@@ -50,6 +50,7 @@ void Names::add(const Block& block) {
         [&](const Store& store) { ranges(store.domain); }, [&](const Let& let) { add(let.sym); },
         [&](const For& loop) {
           add(loop.index);
+          add(loop.blocks);
           add(loop.body);
         },
         [&](const If& branch) {
@@ -142,9 +143,12 @@ std::string line(const Let& let, const Names& names) {
 }
 
 std::string line(const For& loop, const Names& names) {
-  return fmt::format("for {} in {}..{} step {} : {}{}", names.of(loop.index), print(loop.lo, names),
-                     print(loop.hi, names), print(loop.step, names),
-                     loop.kind == ForKind::serial ? "serial" : "unrolled", loop.tag.empty() ? "" : "  # " + loop.tag);
+  std::string out = fmt::format("for {} in {}..{} step {}", names.of(loop.index), print(loop.lo, names),
+                                print(loop.hi, names), print(loop.step, names));
+  if (loop.blocks) out += " of " + names.of(loop.blocks);
+  if (loop.guard) out += " where " + print(loop.guard, names);
+  out += loop.kind == ForKind::serial ? " : serial" : " : unrolled";
+  return loop.tag.empty() ? out : out + "  # " + loop.tag;
 }
 
 std::string line(const If& branch, const Names& names) { return "if " + print(branch.condition, names); }
@@ -205,7 +209,9 @@ void write(std::string& out, const Kernel& kernel, const Nest& nest) {
                        print(axis.hi, names), print(axis.step, names));
     out += axis.descending ? " descending\n" : "\n";
   }
-  if (nest.row) out += fmt::format("    rows {}\n", names.of(nest.row));
+  if (nest.row) out += fmt::format("    rows {}", names.of(nest.row));
+  if (nest.row && nest.lane_limit && !nest.lane) out += " below " + print(nest.lane_limit, names);
+  if (nest.row) out += "\n";
   if (nest.lane)
     out += fmt::format("    lanes {} by {} below {}\n", names.of(nest.lane), nest.lanes, print(nest.lane_limit, names));
   for (const Tile& tile : nest.tiles) {

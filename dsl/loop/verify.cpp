@@ -80,7 +80,7 @@ class NestChecker {
       for (const Expr& bound : {axis.lo, axis.hi, axis.step})
         expect(bound, Numbers::whole, launch, fmt::format("grid index `{}`", names_.of(axis.index)));
     for (const GridAxis& axis : nest_.grid) bind(bound_.outer, axis.index, "grid");
-    if (nest_.lane) expect(nest_.lane_limit, Numbers::whole, bound_, "the lane limit");
+    if (nest_.lane_limit) expect(nest_.lane_limit, Numbers::whole, bound_, "the lane limit");
     for (const Tile& tile : nest_.tiles) bound_.tiles.emplace(tile.sym, &tile);
     check(nest_.body);
   }
@@ -117,8 +117,11 @@ class NestChecker {
   void lanes() const {
     if (nest_.lanes < 1) fail(fmt::format("lanes is {}", nest_.lanes));
     if (!nest_.lane && nest_.lanes != 1) fail(fmt::format("lanes is {} without a lane index", nest_.lanes));
-    if (!nest_.lane && nest_.lane_limit) fail("a lane limit without a lane index");
+    // Before rows become lanes the limit is that of the rows.
+    if (!nest_.lane && !nest_.row && nest_.lane_limit) fail("a lane limit without a lane or row index");
     if (nest_.lane && !nest_.lane_limit) fail("the lane index has no limit");
+    if (nest_.row && nest_.row_axis >= nest_.grid.size())
+      fail(fmt::format("grid axis {} should walk the rows, the grid has {} axes", nest_.row_axis, nest_.grid.size()));
   }
 
   void declared(const Tile& tile) const {
@@ -154,7 +157,9 @@ class NestChecker {
   }
 
   // ---- domains ------------------------------------------------------------------------------------
-  void enter(const std::vector<Range>& ranges, const char* what) {
+  /// Binds the indices of a domain, or those that a statement reduces over: these may cross lanes below the limit.
+  void enter(const std::vector<Range>& ranges, bool in_domain = true) {
+    const char* what = in_domain ? "domain" : "reduced";
     for (const Range& range : ranges) {
       const std::string place = fmt::format("range of `{}`", names_.of(range.index));
       // Bounds are the same for all elements: the indices of the statement are not bound yet.
@@ -162,7 +167,7 @@ class NestChecker {
       uniform.inner.clear();
       expect(range.lo, Numbers::whole, uniform, place);
       expect(range.hi, Numbers::whole, uniform, place);
-      if (nest_.lane && range.index == nest_.lane && literal_difference(range.hi, range.lo) != nest_.lanes)
+      if (in_domain && nest_.lane && range.index == nest_.lane && literal_difference(range.hi, range.lo) != nest_.lanes)
         fail(fmt::format("the lane index `{}` ranges over {}..{}, not over {} lanes", names_.of(range.index),
                          print(range.lo, names_), print(range.hi, names_), nest_.lanes));
     }
@@ -214,7 +219,7 @@ class NestChecker {
   // ---- statements ---------------------------------------------------------------------------------
   void rule(const Map& map) {
     const Tile& tile = target(map.dst, map.domain);
-    enter(map.domain, "domain");
+    enter(map.domain);
     guard(map.guard);
     expect(map.value, numbers_of(tile.dtype), bound_, "the value");
     if (map.fill) expect(map.fill, numbers_of(tile.dtype), bound_, "the fill");
@@ -238,9 +243,8 @@ class NestChecker {
       if (places.sym == tile.sym) fail("value and index have one destination");
       if (accumulate.over.size() != 1) fail(fmt::format("argmax works over {} indices", accumulate.over.size()));
     }
-    enter(accumulate.domain, "domain");
-    enter(accumulate.over, "reduced");
-    not_over_lanes(accumulate.over);
+    enter(accumulate.domain);
+    enter(accumulate.over, false);
     guard(accumulate.guard);
     expect(accumulate.value, held, bound_, "the value");
     for (const Sym& dst : {accumulate.dst, accumulate.dst_index}) {
@@ -250,17 +254,13 @@ class NestChecker {
     bound_.inner.clear();
   }
 
-  void not_over_lanes(const std::vector<Range>& over) const {
-    for (const Range& range : over)
-      if (nest_.lane && range.index == nest_.lane) fail("a reduction runs over the lane index");
-  }
-
   void rule(const Contract& contract) {
     const Tile& tile = target(contract.dst, contract.domain);
     if (tile.dtype != DType::f32) fail(fmt::format("a contraction gives f32, not {}", attune::name(tile.dtype)));
-    enter(contract.domain, "domain");
-    enter(contract.over, "contracted");
-    not_over_lanes(contract.over);
+    enter(contract.domain);
+    enter(contract.over, false);
+    for (const Range& range : contract.over)
+      if (nest_.lane && range.index == nest_.lane) fail("a contraction runs over the lane index");
     expect(contract.a, Numbers::real, bound_, "operand a");
     expect(contract.b, Numbers::real, bound_, "operand b");
     untouched(contract.a, contract.dst);
@@ -316,7 +316,7 @@ class NestChecker {
     if (buffer.role == Role::input) fail(fmt::format("a store into the input `{}`", names_.of(store.target)));
     if (store.subscripts.size() != buffer.extents.size())
       fail(fmt::format("{} subscripts for {} axes", store.subscripts.size(), buffer.extents.size()));
-    enter(store.domain, "domain");
+    enter(store.domain);
     for (const Expr& subscript : store.subscripts) expect(subscript, Numbers::whole, bound_, "a subscript");
     expect(store.value, numbers_of(buffer.dtype), bound_, "the value");
     untouched(store.value, store.target);
@@ -336,6 +336,9 @@ class NestChecker {
     for (const Expr& bound : {loop.lo, loop.hi, loop.step}) expect(bound, Numbers::whole, bound_, "a bound");
     if (const auto step = tensor::integer_value(loop.step); step && *step < 1)
       fail(fmt::format("the step is {}", *step));
+    // The guard speaks of elements that the body's statements bind; partition uses it, nothing evaluates it.
+    if (loop.guard && !loop.blocks) fail("a guard without an index that the loop walks in blocks");
+    if (loop.guard && !loop.guard->type.is_bool()) fail("the guard of the loop is no condition");
     bind(bound_.outer, loop.index, "loop");
     check(loop.body);
     bound_.outer.erase(loop.index);

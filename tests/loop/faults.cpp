@@ -146,6 +146,21 @@ TEST_CASE("interpreter faults: an absent operand of a contraction", "[loop]") {
         {"`o[i, e] = o[i, e] * r[i] + contract", "operand b is absent"});
 }
 
+TEST_CASE("interpreter faults: a reduction over the rows leaves padding out", "[loop]") {
+  const auto bad = [](const std::function<Expr(CopyScale&)>& end) {
+    return run_copy([&](CopyScale& copy, Binding&) {
+      const Sym flag = Sym::fresh("flag");
+      copy.nest().tiles.push_back(tile(flag, {}, DType::boolean));
+      const Expr value = read(copy.t, {ix(copy.n)}) > F(5);
+      copy.nest().body.push_back(map(flag, {}, T(false)));
+      copy.nest().body.push_back(
+          stmt(loop::Accumulate{loop::Op::any, flag, {}, {}, {{copy.n, ix(copy.n0), end(copy)}}, value, {}}));
+    });
+  };
+  CHECK(bad([](CopyScale& copy) { return min(ix(copy.n0) + I(4), dim(copy.N)); }) == "(no error)");
+  finds(bad([](CopyScale& copy) { return ix(copy.n0) + I(4); }), {"reduces over rows at or beyond the lane limit"});
+}
+
 TEST_CASE("interpreter faults: a binding that does not fit", "[loop]") {
   finds(run_copy([](CopyScale&, Binding& binding) { binding.dims.clear(); }), {"dim `N` has no size"});
   finds(run_copy([](CopyScale&, Binding& binding) { binding.scalars.clear(); }), {"scalar `a` has no value"});

@@ -139,6 +139,7 @@ struct Attention {
     nest.name = "O";
     nest.grid = {{b, I(0), dim(B), I(1), false}, {h, I(0), dim(H), I(1), false}, {i0, I(0), dim(M), I(lanes), true}};
     nest.row = i;
+    nest.row_axis = 2;
     nest.lane = i;
     nest.lane_limit = dim(M);
     nest.lanes = lanes;

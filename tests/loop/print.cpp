@@ -95,6 +95,8 @@ TEST_CASE("loop print: operators keep their brackets, buffers their facts", "[lo
   loop::If branch{
       both, {stmt(loop::Let{flag, (x - (x - F(1))) / (x * F(0.25))})}, {stmt(loop::Let{p, choose + choose})}};
   loop::For unrolled{k, I(0), I(4), I(2), loop::ForKind::unrolled, "", {stmt(branch)}};
+  unrolled.blocks = Sym::fresh("w");
+  unrolled.guard = ix(unrolled.blocks) < I(3);
   nest.body = {stmt(unrolled),
                stmt(loop::Let{k, power}),
                stmt(loop::Let{k, random}),
@@ -112,7 +114,7 @@ TEST_CASE("loop print: operators keep their brackets, buffers their facts", "[lo
   nest odds
     tile best: f32[] stack
     tile at: i64[] stack
-    for k in 0..4 step 2 : unrolled
+    for k in 0..4 step 2 of w.2 where w.2 < 3 : unrolled
       if true and (false or not a < 1.0)
         let flag = (a - (a - 1.0)) / (a * 0.25)
       else

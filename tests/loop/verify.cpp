@@ -46,7 +46,11 @@ TEST_CASE("loop verify: kernel and buffers", "[loop]") {
 
 TEST_CASE("loop verify: lanes", "[loop]") {
   rejects("lanes is 0", [](Attention& a) { a.nest().lanes = 0; });
-  rejects("without a lane index", [](Attention& a) { a.nest().lane = {}; });
+  rejects("lanes is 4 without a lane index", [](Attention& a) { a.nest().lane = {}; });
+  rejects("a lane limit without a lane or row index", [](Attention& a) {
+    a.nest().lane = a.nest().row = {};
+    a.nest().lanes = 1;
+  });
   rejects("no limit", [](Attention& a) { a.nest().lane_limit = {}; });
   rejects("not over 8 lanes", [](Attention& a) {
     a.nest().lanes = 8;
@@ -57,11 +61,11 @@ TEST_CASE("loop verify: lanes", "[loop]") {
   rejects("not a multiple of 4 lanes", [](Attention& a) { a.nest().tiles[2].axes[0].extent = I(6); });
   rejects("not over 4 lanes", [](Attention& a) { at<loop::Map>(a.nest().body, 1).domain[0].hi = dim(a.M); });
   rejects("runs over the lane index", [](Attention& a) {
-    auto& sum = at<loop::Accumulate>(a.stream(), 4);
-    sum.dst = Sym::fresh("t");
-    sum.over = {{a.i, ix(a.i0), ix(a.i0) + I(4)}};
-    sum.domain.clear();
-    a.nest().tiles.push_back(tile(sum.dst, {}));
+    auto& scores = at<loop::Contract>(a.stream(), 1);
+    scores.dst = Sym::fresh("t");
+    scores.over = {scores.domain[0]};
+    scores.domain = {scores.domain[1]};
+    a.nest().tiles.push_back(tile(scores.dst, {{a.j, ix(a.j0), I(8)}}));
   });
   // The same range in another spelling is the same range.
   Attention same;
@@ -180,6 +184,12 @@ TEST_CASE("loop verify: statements", "[loop]") {
   rejects("scalar `hi` is not bound here", [](Attention& a) {
     a.nest().body.push_back(stmt(loop::Let{Sym::fresh("late"), scalar(a.hi, tensor::type_i64)}));
   });
+  rejects("a guard without an index", [](Attention& a) { at<loop::For>(a.nest().body, 5).guard = T(true); });
+  rejects("the guard of the loop is no condition", [](Attention& a) {
+    at<loop::For>(a.nest().body, 5).blocks = a.j;
+    at<loop::For>(a.nest().body, 5).guard = I(1);
+  });
+  rejects("the grid has 3 axes", [](Attention& a) { a.nest().row_axis = 3; });
   rejects("the step is 0", [](Attention& a) { at<loop::For>(a.nest().body, 5).step = I(0); });
   rejects("the condition is integer", [](Attention& a) { a.nest().body.push_back(stmt(loop::If{I(1), {}, {}})); });
   rejects("grid index `b` is boolean", [](Attention& a) { a.nest().grid[0].hi = T(true); });
