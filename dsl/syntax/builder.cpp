@@ -433,8 +433,11 @@ const Token* Builder::recover(const Token* at, const std::string& wanted) {
   // Where the line ended too early and the next one starts no item, that one goes on with this item.
   if (at->kind == K::newline && !contains(starts, at[1].kind)) ++to;
   while (!contains(stops, to->kind)) {
-    // What stands in braces belongs to the item that failed.
-    if (to->kind == K::lbrace && tokens_.data() + to->match > to) to = tokens_.data() + to->match;
+    // What stands in braces belongs to the item that failed, and ends it.
+    if (to->kind == K::lbrace && tokens_.data() + to->match > to) {
+      to = tokens_.data() + to->match + 1;
+      break;
+    }
     ++to;
   }
   if (to->kind == K::rbrace && !in_kernel_) ++to;

@@ -70,6 +70,7 @@ std::string help_for_item(const Failure& f) {
   const Token& found = f.found();
   if (contains(operators, found.kind))
     return fmt::format("to go on with the line before, end that line with `{}`", f.text(found));
+  if (found.kind == K::dot) return "a dotted path stands on one line: `use std.masks`";
   if (f.wants(want::declaration)) {
     if (found.kind == K::name || found.kind == K::reducer) {
       if (f.after().kind == K::lbracket) return "a definition stands inside the braces of a `kernel`";

@@ -69,7 +69,10 @@ class Pairing {
         if (!open_.empty()) unclosed(token);
         break;
       case K::lparen:
-      case K::lbracket: open_.push_back(out_.size()); break;
+      case K::lbracket:
+        open_parentheses_ += token.kind == K::lparen;
+        open_.push_back(out_.size());
+        break;
       case K::rparen:
       case K::rbracket: close(token); break;
       case K::lbrace:
@@ -110,6 +113,11 @@ class Pairing {
     closer.match = static_cast<std::uint32_t>(opener);
   }
 
+  void pop_open() {
+    open_parentheses_ -= out_[open_.back()].kind == K::lparen;
+    open_.pop_back();
+  }
+
   void insert_closer(std::size_t opener) {
     Token closer;
     closer.kind = closer_of(out_[opener].kind);
@@ -138,7 +146,7 @@ class Pairing {
     if (starts_item) d.labels.push_back({token.span(), "the next item starts here"});
     while (!open_.empty()) {
       insert_closer(open_.back());
-      open_.pop_back();
+      pop_open();
     }
   }
 
@@ -163,7 +171,7 @@ class Pairing {
       token.kind = K::bad;
       return;
     }
-    bool fits_an_outer = std::any_of(open_.begin(), open_.end(), fits);
+    bool fits_an_outer = (token.kind == K::rparen ? open_parentheses_ : open_.size() - open_parentheses_) > 0;
     if (!fits(open_.back())) {
       std::size_t opener = open_.back();
       K wanted = closer_of(out_[opener].kind);
@@ -182,11 +190,11 @@ class Pairing {
       }
       while (!fits(open_.back())) {
         insert_closer(open_.back());
-        open_.pop_back();
+        pop_open();
       }
     }
     link(open_.back(), token, out_.size());
-    open_.pop_back();
+    pop_open();
   }
 
   void close_brace(Token& token) {
@@ -208,6 +216,7 @@ class Pairing {
   std::vector<Token> out_;
   std::size_t at_ = 0;
   std::vector<std::size_t> open_;          ///< ( and [ that are open, as indices into out_
+  std::size_t open_parentheses_ = 0;       ///< how many of them are (
   std::optional<std::size_t> brace_;       ///< 1 + index of the kernel's {
   std::vector<std::size_t> inner_braces_;  ///< { inside a kernel: an error, but they pair
   bool header_ = false;                    ///< between `kernel` and its {

@@ -33,8 +33,11 @@ class Reporter {
 
   /// All findings in the order of the text.
   Diagnostics take() {
-    std::stable_sort(diagnostics_.begin(), diagnostics_.end(),
-                     [](const Diagnostic& a, const Diagnostic& b) { return a.span.begin < b.span.begin; });
+    // An insertion sort: few, nearly sorted, and equal places keep their order.
+    for (auto it = diagnostics_.begin(); it != diagnostics_.end(); ++it) {
+      auto later = [](const Diagnostic& a, const Diagnostic& b) { return a.span.begin < b.span.begin; };
+      std::rotate(std::upper_bound(diagnostics_.begin(), it, *it, later), it, it + 1);
+    }
     if (full()) diagnostics_.back().notes.push_back("further errors of this text are not shown");
     return std::move(diagnostics_);
   }
