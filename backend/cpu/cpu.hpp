@@ -32,6 +32,10 @@ struct CpuTarget {
 /// The CPU this process runs on, by cpuid (no LLVM needed). $ATTUNE_CPU=avx512|avx2|generic lowers it, never raises it.
 const CpuTarget& host();
 
+/// The attributes that every generated function carries, as the inside of an `attributes #0 = { ... }` line:
+/// `"target-cpu"="znver2" "target-features"="..." "prefer-vector-width"="256" nounwind`.
+std::string function_attributes(const CpuTarget& target);
+
 /// What generated code reads. Arrays follow the order of loop::Kernel::buffers, dims, scalars. Strides are those of all
 /// buffers one after the other (elements), extents likewise. A scalar slot holds an i64, or the bits of an f32 in the
 /// low half, or 0/1.

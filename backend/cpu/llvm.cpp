@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens libLLVM and turns IR text into object bytes or assembly.
+#include "backend/cpu/llvm.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace attune::cpu {
+namespace llvm {
+namespace {
+
+constexpr int oldest = 17;
+
+struct Library {
+  Api api;
+  bool usable = false;
+  std::string identity;
+  LlvmReport report;
+};
+
+/// Version 19 first, because it is what is tested; then newer ones, then older ones.
+std::vector<std::string> candidates() {
+  std::vector<std::string> paths;
+  for (int version : {19, 20, 21, 18, 17}) {
+    paths.push_back(fmt::format("libLLVM.so.{}.1", version));
+    paths.push_back(fmt::format("libLLVM-{}.so.1", version));
+    paths.push_back(fmt::format("libLLVM-{}.so", version));
+    paths.push_back(fmt::format("/usr/lib/llvm-{0}/lib/libLLVM.so.{0}.1", version));
+    paths.push_back(fmt::format("/usr/lib/llvm-{0}/lib/libLLVM-{0}.so", version));
+    paths.push_back(fmt::format("/usr/lib64/llvm{0}/lib/libLLVM.so.{0}.1", version));
+  }
+  return paths;
+}
+
+/// The name of the first entry point that `handle` lacks, or null with the table filled.
+const char* resolve(void* handle, Api& api) {
+  // dlsym gives an object pointer; copying its bytes is the form of the conversion that POSIX guarantees.
+#define ATTUNE_LLVM_FUNCTION(result, name, arguments) \
+  if (void* symbol = dlsym(handle, #name)) {          \
+    std::memcpy(&api.name, &symbol, sizeof symbol);   \
+  } else {                                            \
+    return #name;                                     \
+  }
+#include "backend/cpu/llvm_symbols.inc"
+#undef ATTUNE_LLVM_FUNCTION
+  return nullptr;
+}
+
+/// Opens one path; "" or why it cannot be used.
+std::string open(const std::string& path, Library& library) {
+  // RTLD_LOCAL: another LLVM in the host process must neither see these symbols nor lend its own.
+  void* handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* reason = dlerror();
+    return reason != nullptr ? reason : "cannot be opened";
+  }
+  std::string reason;
+  using GetVersion = void (*)(unsigned*, unsigned*, unsigned*);
+  GetVersion version_of = nullptr;
+  if (void* symbol = dlsym(handle, "LLVMGetVersion")) std::memcpy(&version_of, &symbol, sizeof symbol);
+  unsigned major = 0, minor = 0, patch = 0;
+  if (version_of != nullptr) version_of(&major, &minor, &patch);
+  if (version_of == nullptr) {
+    // LLVMGetVersion itself came with LLVM 16.
+    reason = fmt::format("has no LLVMGetVersion: no libLLVM, or older than {}", oldest);
+  } else if (major < static_cast<unsigned>(oldest)) {
+    reason = fmt::format("is version {}.{}.{}, older than {}", major, minor, patch, oldest);
+  } else if (const char* name = resolve(handle, library.api)) {
+    reason = fmt::format("version {}.{}.{} lacks {}", major, minor, patch, name);
+  }
+  if (!reason.empty()) {
+    library.api = {};
+    dlclose(handle);
+    return reason;
+  }
+  library.api.LLVMInitializeX86TargetInfo();
+  library.api.LLVMInitializeX86Target();
+  library.api.LLVMInitializeX86TargetMC();
+  library.api.LLVMInitializeX86AsmPrinter();
+  library.usable = true;
+  library.identity = fmt::format("{}.{}.{}", major, minor, patch);
+  library.report.version = static_cast<int>(major);
+  library.report.path = path;
+  // The full path says more than a soname to someone who reads the report.
+  Dl_info info{};
+  void* address = nullptr;
+  std::memcpy(&address, &version_of, sizeof address);
+  if (dladdr(address, &info) != 0 && info.dli_fname != nullptr) library.report.path = info.dli_fname;
+  return {};
+}
+
+const Library& library() {
+  // Never closed and never destroyed: loaded code and its memory manager live until the process ends.
+  static const Library* const opened = [] {
+    auto* result = new Library;
+    const char* override_path = std::getenv("ATTUNE_LLVM_PATH");
+    std::vector<std::string> paths;
+    if (override_path != nullptr && *override_path != '\0')
+      paths.emplace_back(override_path);
+    else
+      paths = candidates();
+    for (const std::string& path : paths) {
+      std::string reason = open(path, *result);
+      if (reason.empty()) {
+        result->report.tried.push_back(path + ": used");
+        break;
+      }
+      // dlerror() mostly begins with the path itself.
+      result->report.tried.push_back(reason.rfind(path, 0) == 0 ? reason : path + ": " + reason);
+    }
+    return result;
+  }();
+  return *opened;
+}
+
+/// Errors that LLVM reports through the context instead of a return value.
+struct Collected {
+  const Api* llvm;
+  std::string errors;
+};
+
+void collect(LLVMDiagnosticInfoRef info, void* context) {
+  auto& collected = *static_cast<Collected*>(context);
+  if (collected.llvm->LLVMGetDiagInfoSeverity(info) != 0) return;  // 0: an error
+  char* text = collected.llvm->LLVMGetDiagInfoDescription(info);
+  if (!collected.errors.empty()) collected.errors += "; ";
+  collected.errors += text;
+  collected.llvm->LLVMDisposeMessage(text);
+}
+
+std::string take_message(const Api& llvm, char* message) {
+  if (message == nullptr) return {};
+  std::string text = message;
+  llvm.LLVMDisposeMessage(message);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+/// LLVM's parser says "kernel.ll:12:5: error: ..."; the line itself is what a maintainer wants to see.
+void quote_line(Diagnostic& diagnostic, const std::string& ir, const std::string& message) {
+  static constexpr std::string_view prefix = "kernel.ll:";
+  std::size_t at = message.find(prefix);
+  if (at == std::string::npos) return;
+  long wanted = std::strtol(message.c_str() + at + prefix.size(), nullptr, 10);
+  std::size_t begin = 0;
+  for (long line = 1; line < wanted && begin != std::string::npos; ++line) {
+    begin = ir.find('\n', begin);
+    if (begin != std::string::npos) ++begin;
+  }
+  if (wanted < 1 || begin == std::string::npos) return;
+  diagnostic.notes.push_back(
+      fmt::format("line {} of the IR: {}", wanted, ir.substr(begin, ir.find('\n', begin) - begin)));
+}
+
+/// Frees what one compilation made, in reverse order, on every way out.
+struct Compilation {
+  const Api& llvm;
+  LLVMContextRef context = nullptr;
+  LLVMTargetMachineRef machine = nullptr;
+  LLVMModuleRef module = nullptr;
+  LLVMMemoryBufferRef output = nullptr;
+
+  explicit Compilation(const Api& table) : llvm(table) {}
+  Compilation(const Compilation&) = delete;
+  Compilation& operator=(const Compilation&) = delete;
+  ~Compilation() {
+    if (output != nullptr) llvm.LLVMDisposeMemoryBuffer(output);
+    if (module != nullptr) llvm.LLVMDisposeModule(module);
+    if (machine != nullptr) llvm.LLVMDisposeTargetMachine(machine);
+    if (context != nullptr) llvm.LLVMContextDispose(context);
+  }
+};
+
+enum class FileType : int { assembly = 0, object = 1 };
+
+template <class Bytes>
+Result<Bytes> translate(const std::string& ir, const CpuTarget& target, FileType type) {
+  const Api* table = api();
+  if (table == nullptr) return missing();
+  const Api& llvm = *table;
+  Compilation c(llvm);
+  Collected collected{table, {}};
+  char* message = nullptr;
+
+  c.context = llvm.LLVMContextCreate();
+  llvm.LLVMContextSetDiagnosticHandler(c.context, collect, &collected);
+  // The parser takes the buffer over, also where it fails.
+  LLVMMemoryBufferRef text = llvm.LLVMCreateMemoryBufferWithMemoryRange(ir.c_str(), ir.size(), "kernel.ll", 1);
+  if (llvm.LLVMParseIRInContext(c.context, text, &c.module, &message) != 0) {
+    c.module = nullptr;
+    std::string reason = take_message(llvm, message);
+    Diagnostic diagnostic = refused("LLVM does not accept the generated code", reason);
+    quote_line(diagnostic, ir, reason);
+    return diagnostic;
+  }
+
+  LLVMTargetRef x86 = nullptr;
+  if (llvm.LLVMGetTargetFromTriple(triple, &x86, &message) != 0)
+    return refused("LLVM has no x86-64 code generator", take_message(llvm, message));
+  constexpr int level_default = 2, reloc_pic = 2, code_model_default = 0;
+  c.machine = llvm.LLVMCreateTargetMachine(x86, triple, processor(target.name).c_str(), target.features.c_str(),
+                                           level_default, reloc_pic, code_model_default);
+  if (c.machine == nullptr) return refused("LLVM has no code generator for " + target.name, {});
+  LLVMTargetDataRef layout = llvm.LLVMCreateTargetDataLayout(c.machine);
+  llvm.LLVMSetTarget(c.module, triple);
+  llvm.LLVMSetModuleDataLayout(c.module, layout);
+  llvm.LLVMDisposeTargetData(layout);
+
+  // Always verified: it costs about a hundredth of the code generation, which may crash on what it rejects.
+  constexpr int return_status = 2;
+  message = nullptr;
+  if (llvm.LLVMVerifyModule(c.module, return_status, &message) != 0)
+    return refused("LLVM finds the generated code malformed", take_message(llvm, message));
+  take_message(llvm, std::exchange(message, nullptr));
+
+  int failed =
+      llvm.LLVMTargetMachineEmitToMemoryBuffer(c.machine, c.module, static_cast<int>(type), &message, &c.output);
+  if (failed != 0) {
+    c.output = nullptr;
+    return refused("LLVM cannot generate machine code", take_message(llvm, message));
+  }
+  if (!collected.errors.empty()) return refused("LLVM cannot generate machine code", collected.errors);
+  const char* begin = llvm.LLVMGetBufferStart(c.output);
+  return Bytes(begin, begin + llvm.LLVMGetBufferSize(c.output));
+}
+
+}  // namespace
+
+const Api* api() { return library().usable ? &library().api : nullptr; }
+
+Diagnostic missing() {
+  Diagnostic diagnostic;
+  diagnostic.code = "A0603";
+  diagnostic.message = "no usable libLLVM was found";
+  diagnostic.notes = library().report.tried;
+  diagnostic.help = fmt::format(
+      "install LLVM {} or later (Debian, Ubuntu: libllvm19), or set ATTUNE_LLVM_PATH to its shared library", oldest);
+  return diagnostic;
+}
+
+Diagnostic refused(std::string what, const std::string& reason) {
+  Diagnostic diagnostic;
+  diagnostic.code = "A0901";
+  diagnostic.message = reason.empty() ? std::move(what) : std::move(what) + ": " + reason;
+  return diagnostic;
+}
+
+std::string take(const Api& llvm, LLVMErrorRef error) {
+  if (error == nullptr) return {};
+  char* message = llvm.LLVMGetErrorMessage(error);  // consumes the error
+  std::string text = message;
+  llvm.LLVMDisposeErrorMessage(message);
+  return text.empty() ? "unknown error" : text;
+}
+
+std::string processor(const std::string& name) {
+  // An unknown name would only be warned about on stderr and scheduled as a bare x86-64.
+  if (name == "znver5" && library().report.version < 19) return "znver4";
+  return name;
+}
+
+}  // namespace llvm
+
+Result<std::vector<std::uint8_t>> compile(const std::string& ir, const CpuTarget& target) {
+  return llvm::translate<std::vector<std::uint8_t>>(ir, target, llvm::FileType::object);
+}
+
+Result<std::string> assembly(const std::string& ir, const CpuTarget& target) {
+  return llvm::translate<std::string>(ir, target, llvm::FileType::assembly);
+}
+
+const LlvmReport& llvm_report() { return llvm::library().report; }
+
+std::string llvm_identity() { return llvm::library().identity; }
+
+}  // namespace attune::cpu
