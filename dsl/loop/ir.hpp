@@ -83,7 +83,8 @@ struct Accumulate {
 /// dst[domain] = (scale ? dst * scale : 0) + sum over `over` of a * b, in f32. `a` is a read of a tile that has the lane
 /// axis; it mentions the lane index and `over` only (besides uniform values); `b` is uniform along the lane index: a
 /// read of a buffer or tile that mentions the other domain indices and `over`. Neither is ever absent; out-of-range rows
-/// of the lane axis hold finite values. `scale` is a read of a tile with the lane axis (or a product of such).
+/// of the lane axis hold finite values. `scale` is a read of a tile with the lane axis, a product of such, or a
+/// literal.
 struct Contract {
   Sym dst;
   std::vector<Range> domain;

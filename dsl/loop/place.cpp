@@ -3,6 +3,7 @@
 // tile with the row along lanes; the streamed side is read in place where it is plain f32 memory and the schedule says
 // so, else copied and converted to an f32 panel once per block.
 #include <algorithm>
+#include <iterator>
 
 #include "loop/passes.hpp"
 #include "loop/rewrite.hpp"
@@ -102,22 +103,11 @@ class Place {
     const Buffer* buffer = kernel_.find_buffer(access->target);
     if (!buffer || buffer->dtype != DType::f32 || buffer->presence) return false;
     return std::all_of(access->subscripts.begin(), access->subscripts.end(), [&](const Expr& s) {
-      if (get_if<Index>(s)) return true;
-      for (const Sym& sym : free_indices(s)) {
-        bool fixed = false;
-        for (const GridAxis& axis : nest_.grid) fixed = fixed || axis.index == sym;
-        if (!fixed) return false;
-      }
-      bool gathers = false;
-      walk(s, [&](const Expr& e) {
-        gathers = gathers || get_if<Access>(e);
-        return !gathers;
-      });
-      return !gathers;
+      return get_if<Index>(s) || fixed(s);
     });
   }
 
-  void streamed_side(Contract& contract, Block& before, std::vector<std::pair<Expr, Expr>>& panels, const For* stream, Span span) {
+  void streamed_side(Contract& contract, Block& before, std::vector<std::pair<Expr, Expr>>& panels, const For* stream, Span span, bool& front) {
     if (const auto* access = get_if<Access>(contract.b); access && is_tile(access->target)) return;
     if (schedule_.operands == Packing::in_place && plain(contract.b)) return;
     for (const auto& [known, tile] : panels)
@@ -146,18 +136,33 @@ class Place {
       guard = TileAnalysis(ranges, {}).may(stream->guard);
       if (get_if<Literal>(guard)) guard = {};
     }
+    if (reads_tile(contract.b)) {
+      // Depends on what this block computes: stays beside its reader.
+      front = false;
+    }
     Expr original = contract.b;
     contract.b = copy("panel", contract.b, contract, along, before, guard, span);
     panels.emplace_back(original, contract.b);
   }
-  static bool gathers(const Expr& expr) {
+  /// Whether a subscript is computed from anything but the task's own indices.
+  bool gathers(const Expr& expr) const {
     bool found = false;
     walk(expr, [&](const Expr& e) {
       if (const auto* access = get_if<Access>(e))
-        for (const Expr& s : access->subscripts) found = found || !get_if<Index>(s);
+        for (const Expr& s : access->subscripts) found = found || (!get_if<Index>(s) && !fixed(s));
       return !found;
     });
     return found;
+  }
+  bool fixed(const Expr& expr) const {
+    for (const Sym& sym : free_indices(expr))
+      if (std::none_of(nest_.grid.begin(), nest_.grid.end(), [&](const GridAxis& axis) { return axis.index == sym; })) return false;
+    bool reads = false;
+    walk(expr, [&](const Expr& e) {
+      reads = reads || get_if<Access>(e);
+      return !reads;
+    });
+    return !reads;
   }
 
   void visit(Block& block, const For* stream) {
@@ -169,13 +174,20 @@ class Place {
         visit(choice->then, stream);
         visit(choice->otherwise, stream);
       } else if (auto* contract = std::get_if<Contract>(&block[at].kind)) {
-        Block before;
+        Block before, panel;
         row_side(*contract, before, block[at].span);
-        streamed_side(*contract, before, panels, stream, block[at].span);
+        bool front = true;
+        streamed_side(*contract, panel, panels, stream, block[at].span, front);
+        if (!front) {
+          std::move(panel.begin(), panel.end(), std::back_inserter(before));
+          panel.clear();
+        }
         std::size_t count = before.size();
         block.insert(block.begin() + static_cast<std::ptrdiff_t>(at), std::make_move_iterator(before.begin()),
                      std::make_move_iterator(before.end()));
-        at += count;
+        // A panel reads memory alone, so it may stand first: the statements over rows then follow without a gap.
+        at += count + panel.size();
+        block.insert(block.begin(), std::make_move_iterator(panel.begin()), std::make_move_iterator(panel.end()));
       }
     }
   }

@@ -49,6 +49,11 @@ std::vector<std::string> names(const tensor::Program& program) {
 /// compared with an index (its range's end); else a small number.
 std::int64_t integer_limit(const tensor::Program& program, const Sym& target, const std::map<std::string, std::int64_t>& dims) {
   using namespace tensor;
+  using tensor::Expr;
+  using tensor::Index;
+  using tensor::Scalar;
+  using tensor::Tensor;
+  using tensor::Dim;
   Binding sizes;
   for (const Sym& dim : program.dims)
     if (auto at = dims.find(dim.text()); at != dims.end()) sizes.dims[dim] = at->second;

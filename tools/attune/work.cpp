@@ -12,6 +12,15 @@
 #include "tensor/passes.hpp"
 
 namespace attune::tool {
+
+// The tensor IR's words, not the builder's of the same names.
+using tensor::Expr;
+using tensor::Index;
+using tensor::IndexRange;
+using tensor::Relation;
+using tensor::Scalar;
+using tensor::Tensor;
+using tensor::Where;
 namespace {
 
 using namespace tensor;  // NOLINT: builds expressions throughout
