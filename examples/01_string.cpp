@@ -10,7 +10,8 @@ int main() {
     kernel attend<T>(Q: T[M, D], K: T[N, D], V: T[N, E]) -> O: T[M, E] {
       S[i, j] = sum[d](Q[i, d] * K[j, d]) / sqrt(D)
       O[i, e] = sum[j](softmax[j](S[i, j]) * V[j, e])
-    })").value();
+    })")
+                     .value();
   std::vector<float> q{1, 0, 0, 1}, k{1, 0, 0, 1, 1, 1}, v{1, 2, 3}, o(2);
   attune::Engine::shared()
       .run(program, {{"Q", {q.data(), attune::DType::f32, {2, 2}}},

@@ -23,8 +23,11 @@ int main() {
   // A window of one key: every row sees itself alone, so the output is V.
   std::vector<float> q(5 * 3, 1), k(5 * 3, 1), v{1, 2, 3, 4, 5}, o(5, -1);
   Engine::shared()
-      .run(program, {{"Q", {q.data(), DType::f32, {5, 3}}}, {"K", {k.data(), DType::f32, {5, 3}}}, {"V", {v.data(), DType::f32, {5, 1}}},
-                     {"O", {o.data(), DType::f32, {5, 1}}}, {"window", 1}})
+      .run(program, {{"Q", {q.data(), DType::f32, {5, 3}}},
+                     {"K", {k.data(), DType::f32, {5, 3}}},
+                     {"V", {v.data(), DType::f32, {5, 1}}},
+                     {"O", {o.data(), DType::f32, {5, 1}}},
+                     {"window", 1}})
       .value();
   return o == v ? 0 : 1;
 }

@@ -14,8 +14,12 @@ int main() {
   std::vector<float> q(n * 2, 0), k(n * 2, 0), v{1, 2, 3, 10, 20, 30}, o(n);
   std::vector<std::int32_t> doc{0, 0, 0, 1, 1, 1};
   auto run = [&] {
-    kernel.run({{"Q", {q.data(), DType::f32, {n, 2}}}, {"K", {k.data(), DType::f32, {n, 2}}}, {"V", {v.data(), DType::f32, {n, 1}}},
-                {"doc", {doc.data(), DType::i32, {n}}}, {"O", {o.data(), DType::f32, {n, 1}}}})
+    kernel
+        .run({{"Q", {q.data(), DType::f32, {n, 2}}},
+              {"K", {k.data(), DType::f32, {n, 2}}},
+              {"V", {v.data(), DType::f32, {n, 1}}},
+              {"doc", {doc.data(), DType::i32, {n}}},
+              {"O", {o.data(), DType::f32, {n, 1}}}})
         .value();
     for (float x : o) std::printf("%7.3f", x);
     std::printf("\n");

@@ -28,7 +28,12 @@ int main() {
   Kernel attend = engine.compile(program, capped).value();
   Kernel scale = engine.compile(program, norm).value();
   std::vector<float> q{3, 1, -2, 4}, k{1, 2, 0, 1, -1, 1}, v{1, 0, 0, 1, 2, 2}, o(4), y(4);
-  attend.run({{"Q", {q.data(), DType::f32, {2, 2}}}, {"K", {k.data(), DType::f32, {3, 2}}}, {"V", {v.data(), DType::f32, {3, 2}}}, {"O", {o.data(), DType::f32, {2, 2}}}}).value();
+  attend
+      .run({{"Q", {q.data(), DType::f32, {2, 2}}},
+            {"K", {k.data(), DType::f32, {3, 2}}},
+            {"V", {v.data(), DType::f32, {3, 2}}},
+            {"O", {o.data(), DType::f32, {2, 2}}}})
+      .value();
   scale.run({{"X", {o.data(), DType::f32, {2, 2}}}, {"Y", {y.data(), DType::f32, {2, 2}}}}).value();
   std::printf("%.4f %.4f / %.4f %.4f\n", y[0], y[1], y[2], y[3]);
   bool good = std::abs(y[0] * y[0] + y[1] * y[1] - 2) < 1e-3f;
@@ -37,7 +42,10 @@ int main() {
   auto wrong = Program::parse("kernel k(Q: f32[M]) -> O: f32[M] { O[i] = Q[i }");
   if (wrong.ok()) return 1;
   std::printf("%s\n", render(wrong.diagnostics()).c_str());
-  auto short_tensor = attend.run({{"Q", {q.data(), DType::f32, {2, 2}}}, {"K", {k.data(), DType::f32, {2, 3}}}, {"V", {v.data(), DType::f32, {3, 2}}}, {"O", {o.data(), DType::f32, {2, 2}}}});
+  auto short_tensor = attend.run({{"Q", {q.data(), DType::f32, {2, 2}}},
+                                  {"K", {k.data(), DType::f32, {2, 3}}},
+                                  {"V", {v.data(), DType::f32, {3, 2}}},
+                                  {"O", {o.data(), DType::f32, {2, 2}}}});
   if (short_tensor.ok()) return 1;
   std::printf("%s\n", render(short_tensor.diagnostics()).c_str());
   return good ? 0 : 1;

@@ -236,6 +236,7 @@ class Emitter {
   V convert_out(DType dtype, const V& value);
   V bit_of(const V& mask, int k);
   V live_lanes();
+  V mask_below(const V& count);
   Mask limit_mask();
   Mask subscript_check(std::size_t buffer, const tensor::Access& access);
   bool in_range(const Expr& subscript, const Expr& extent, int depth = 0);
@@ -278,7 +279,12 @@ class Emitter {
   void enter_copy(int copy);
   void renew_copies();
   void map_element(const loop::Map& map);
-  void accumulate_element(const loop::Accumulate& accumulate, V* state);
+  bool reduces_lanes(const Sweep& sweep) const;
+  void sweep_across_lanes(const Sweep& sweep, std::size_t depth);
+  std::vector<V> across_lanes_loops(const Sweep& sweep, const loop::Range& lanes, std::size_t depth,
+                                    std::vector<V> state);
+  V combine(loop::Op op, const V& best, const V& x);
+  void accumulate_element(const loop::Accumulate& accumulate, V* state, const Mask& inside);
   V own_bits(const Sym& sym);
   V accumulator_form(const V& x);
   std::vector<Sym> sweep_writes(const Sweep& sweep, bool accumulators) const;
@@ -322,6 +328,7 @@ class Emitter {
   std::set<Sym> stored_;  ///< buffers that the nest writes
   long version_ = 0;
   V lane_lo_;                   ///< first lane of the domain in hand
+  bool lane_block_ = false;  ///< lane_lo_ is the first lane of a block, and the lane index lies in that block
   bool lanes_bounded_ = false;  ///< a scalar loop over lanes ends at the lane limit
 
   Env env_;

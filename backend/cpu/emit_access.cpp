@@ -69,15 +69,20 @@ V Emitter::convert_out(DType dtype, const V& x) {
 /// How many elements from the vector's first one on lie below the lane limit (may be negative or large).
 V Emitter::live_lanes() { return sub(uniform(nest_.lane_limit), env_.base); }
 
+/// The first `count` elements of the vector (none where it is negative).
+V Emitter::mask_below(const V& count) {
+  const V some = maximum(minimum(count, integer(env_.width)), integer(0));
+  const V narrow_count = define("trunc i64 " + some.s + " to i32", Kind::i32, 1, some.level);
+  std::string lanes = "<";
+  for (int k = 0; k < env_.width; ++k) lanes += std::string(k ? ", " : "") + "i32 " + std::to_string(k);
+  return compare("icmp slt", {lanes + ">", Kind::i32, env_.width, 0, {}, {}}, splat(narrow_count, env_.width));
+}
+
 /// Elements of the vector, or the uniform lane, below the lane limit; nothing where the lane index is not in hand.
 Mask Emitter::limit_mask() {
   if (!nest_.lane || !nest_.lane_limit) return std::nullopt;
   if (env_.width > 1 && env_.vector == nest_.lane) {
-    const V live = maximum(minimum(live_lanes(), integer(env_.width)), integer(0));
-    const V narrow_live = define("trunc i64 " + live.s + " to i32", Kind::i32, 1, live.level);
-    std::string lanes = "<";
-    for (int k = 0; k < env_.width; ++k) lanes += std::string(k ? ", " : "") + "i32 " + std::to_string(k);
-    return compare("icmp slt", {lanes + ">", Kind::i32, env_.width, 0, {}, {}}, splat(narrow_live, env_.width));
+    return mask_below(live_lanes());
   }
   const auto bound = indices_.find(nest_.lane);
   if (bound == indices_.end() || lanes_bounded_) return std::nullopt;
@@ -162,7 +167,7 @@ Emitter::Address Emitter::tile_address(const TileInfo& info, const std::vector<E
       continue;
     }
     const auto* index = get_if<tensor::Index>(subscript);
-    if (index && index->index == nest_.lane) {
+    if (index && index->index == nest_.lane && lane_block_) {
       // Domains of the lane index start at a block, so the block needs no division.
       terms.push_back(mul(sub(lane_lo_, base), strides[k]));
       if (env_.width > 1 && env_.vector == nest_.lane) {

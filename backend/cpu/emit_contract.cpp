@@ -28,6 +28,7 @@ void Emitter::emit(const loop::Contract& contract) {
   while (copies > 1 && (vectors % copies != 0 || (rows + 1) * copies + 1 > registers)) --copies;
   open_scope();
   lane_lo_ = uniform(lane->lo);
+  lane_block_ = true;
   ranges_[lane->index] = *lane;
   const Micro micro{&contract, row, rows, copies};
   const int step = copies * lane_width_;
@@ -44,6 +45,7 @@ void Emitter::emit(const loop::Contract& contract) {
   copy_ = -1;
   contract_others(micro, others, 0);
   if (grouped) close_loop({});
+  lane_block_ = false;
   unbind(*lane);
   enter_uniform();
   close_scope();

@@ -292,6 +292,7 @@ void Emitter::begin() {
   ranges_.clear();
   lets_.clear();
   let_exprs_.clear();
+  lane_block_ = lanes_bounded_ = false;
   sections_.push_back({});
   sections_.back().current = "entry";
   enter_uniform();

@@ -33,10 +33,11 @@ void Emitter::emit(const loop::Store& store) {
   if (lane) {
     lane_lo_ = uniform(lane->lo);
     ranges_[lane->index] = *lane;
+    lane_block_ = true;
     lanes_bounded_ = vector != lane;
   }
   store_loops(store, loops, 0, vector);
-  lanes_bounded_ = false;
+  lane_block_ = lanes_bounded_ = false;
   if (lane) unbind(*lane);
   enter_uniform();
   close_scope();

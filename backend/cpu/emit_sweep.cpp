@@ -147,10 +147,13 @@ void Emitter::emit(const Sweep& sweep) {
     if (map && !sweep.loops.empty() && target_.vector_lanes > 1 && !tile->axes.empty() &&
         tile->axes.back().index == sweep.loops.back().index)
       sweep_last_axis(sweep, 0);
+    else if (reduces_lanes(sweep))
+      sweep_across_lanes(sweep, 0);
     else
       sweep_outer(sweep, 0);
   } else {
     lane_lo_ = uniform(sweep.lane->lo);
+    lane_block_ = true;
     ranges_[sweep.lane->index] = *sweep.lane;
     const int copies = lane_width_ == 1 ? 1 : copies_for(sweep);
     const int step = copies * lane_width_;
@@ -162,6 +165,7 @@ void Emitter::emit(const Sweep& sweep) {
       sweep_lanes(sweep, group, copies);
       close_loop({});
     }
+    lane_block_ = false;
     unbind(*sweep.lane);
   }
   copy_ = -1;
@@ -307,7 +311,8 @@ std::vector<V> Emitter::sweep_body(const Sweep& sweep, std::vector<V> state) {
       enter_copy(copy);
       V held[2] = {state[at + static_cast<std::size_t>(copy)], {}};
       if (parts > 1) held[1] = state[at + stride + static_cast<std::size_t>(copy)];
-      accumulate_element(accumulate, held);
+      raise(accumulate.guard, accumulate.value);
+      accumulate_element(accumulate, held, std::nullopt);
       state[at + static_cast<std::size_t>(copy)] = held[0];
       if (parts > 1) state[at + stride + static_cast<std::size_t>(copy)] = held[1];
     }
@@ -342,40 +347,44 @@ V Emitter::accumulator_form(const V& x) {
   return splat(x, env_.width);
 }
 
-void Emitter::accumulate_element(const loop::Accumulate& accumulate, V* state) {
+V Emitter::combine(loop::Op op, const V& best, const V& x) {
   using loop::Op;
-  raise(accumulate.guard, accumulate.value);
+  const bool floats = x.kind == Kind::f32;
+  switch (op) {
+    case Op::sum: return binary(floats ? "fadd contract" : "add", best, x);
+    case Op::prod: return binary(floats ? "fmul" : "mul", best, x);
+    case Op::max:
+    case Op::max_any: return floats ? larger(best, x, op == Op::max) : maximum(best, x);
+    case Op::min: return floats ? smaller(best, x) : minimum(best, x);
+    case Op::any: return lor(best, x);
+    case Op::all: return land(best, x);
+    case Op::argmax: break;
+  }
+  throw Malformed{"an accumulation that two values do not combine", {}};
+}
+
+/// Takes one element in, where `inside`, the guard and its presence allow.
+void Emitter::accumulate_element(const loop::Accumulate& accumulate, V* state, const Mask& inside) {
+  using loop::Op;
   const Value next = value(accumulate.value);
-  const Mask active = both(accumulate.guard ? Mask(value(accumulate.guard).v) : Mask{}, next.present);
+  const Mask active =
+      both(inside, both(accumulate.guard ? Mask(value(accumulate.guard).v) : Mask{}, next.present));
   V& best = state[0];
   V x = accumulator_form(next.v);
   const bool floats = x.kind == Kind::f32;
-  const auto neutral = [&](const V& scalar) {
-    if (active) x = select(*active, x, splat(scalar, env_.width));
-  };
-  switch (accumulate.op) {
-    case Op::sum:
-      neutral(floats ? real(0) : integer(0));
-      best = binary(floats ? "fadd contract" : "add", best, x);
-      return;
-    case Op::prod:
-      neutral(floats ? real(1) : integer(1));
-      best = binary(floats ? "fmul" : "mul", best, x);
-      return;
-    case Op::max:
-    case Op::min:
-    case Op::max_any: {
-      const bool most = accumulate.op != Op::min;
-      if (active) x = select(*active, x, best);
-      if (floats)
-        best = most ? larger(best, x, accumulate.op == Op::max) : smaller(best, x);
-      else
-        best = most ? maximum(best, x) : minimum(best, x);
-      return;
+  if (accumulate.op != Op::argmax) {
+    if (active) {
+      const auto otherwise = [&](const V& neutral) { x = select(*active, x, splat(neutral, env_.width)); };
+      switch (accumulate.op) {
+        case Op::sum: otherwise(floats ? real(0) : integer(0)); break;
+        case Op::prod: otherwise(floats ? real(1) : integer(1)); break;
+        case Op::any: x = land(*active, x); break;
+        case Op::all: x = lor(lnot(*active), x); break;
+        default: x = select(*active, x, best);
+      }
     }
-    case Op::any: best = lor(best, active ? land(*active, x) : x); return;
-    case Op::all: best = land(best, active ? lor(lnot(*active), x) : x); return;
-    case Op::argmax: break;
+    best = combine(accumulate.op, best, x);
+    return;
   }
   // A NaN wins over all before; a best value of nobody (index -1) gives way to anything present.
   V better = compare(floats ? "fcmp ogt" : "icmp sgt", x, best);

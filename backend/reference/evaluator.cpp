@@ -73,17 +73,13 @@ Evaluator::Evaluator(const Program& program, const Binding& binding) : program_(
       extents.push_back(std::max<std::int64_t>(0, evaluate_extent(range.hi, binding)));
     auto array = std::make_unique<Array>(std::move(extents), read.count(definition.sym) != 0, budget_);
 
-    const Tensor* result = nullptr;
-    for (const Tensor& candidate : program.results)
-      if (candidate.sym == definition.sym) result = &candidate;
     slots_.clear();
     for (const IndexRange& range : definition.indices) {
       const int at = new_slot();
       slots_[range.index] = at;
       array->slots.push_back(at);
     }
-    whole_side_type_ = result && result->type.is_integer() ? result->type.dtype : DType::i64;
-    array->body = get_if<Reduce>(definition.body) ? compile_node(definition.body) : compile(definition.body);
+    array->body = compile(definition.body);
 
     std::size_t& own = nesting[definition.sym];
     own = below + depth_of(definition.body);
@@ -153,8 +149,6 @@ std::vector<Code> Evaluator::compile(const std::vector<Expr>& exprs) {
 }
 
 Code Evaluator::compile(const Expr& expr) {
-  // Only the reduction that is a whole right-hand side takes the result's type.
-  whole_side_type_ = DType::i64;
   Code code = compile_node(expr);
   if (get_if<Literal>(expr) || !is_constant(expr)) return code;
   // The same for every element: evaluate once, unless the flag would be raised too early.
@@ -214,7 +208,7 @@ Code Evaluator::compile_node(const Expr& expr) {
         };
       },
       [&](const Cast& node) { return cast(node, type); }, [&](const Random& node) { return random(node); },
-      [&](const Reduce& node) { return reduce(node); }, [&](const Softmax& node) { return softmax(node); },
+      [&](const Reduce& node) { return reduce(node, type); }, [&](const Softmax& node) { return softmax(node); },
       [&](const Cumsum& node) { return cumsum(node, type); },
       [&](const Where& node) -> Code {
         return [condition = compile(node.condition), body = compile(node.body)](Frame& frame) {

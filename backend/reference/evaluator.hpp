@@ -51,7 +51,7 @@ class Evaluator {
 
   Code compile(const tensor::Expr& expr);
   std::vector<Code> compile(const std::vector<tensor::Expr>& exprs);
-  Code compile_node(const tensor::Expr& expr);
+  Code compile_node(const tensor::Expr& expr);  ///< without evaluating constants
   // expression.cpp
   Code access(const tensor::Access& node);
   Code unary(const tensor::Unary& node, const tensor::Type& type);
@@ -60,7 +60,7 @@ class Evaluator {
   Code cast(const tensor::Cast& node, const tensor::Type& type);
   Code random(const tensor::Random& node);
   // reduce.cpp
-  Code reduce(const tensor::Reduce& node);
+  Code reduce(const tensor::Reduce& node, const tensor::Type& type);
   /// A sum of products of elements along one index, where its form allows; null otherwise.
   Code contraction(const tensor::Reduce& node, const Box& box, Code element_by_element);
   // rows.cpp
@@ -84,8 +84,6 @@ class Evaluator {
   std::unordered_map<Sym, std::unique_ptr<Array>> arrays_;
   std::vector<Array*> stages_;  ///< to be filled first, in order
   std::string too_large_;
-  /// The smallest or largest integer that an empty max or min gives where it is a whole right-hand side.
-  DType whole_side_type_ = DType::i64;
 };
 
 /// The f32 value of a number of any type, as f64.

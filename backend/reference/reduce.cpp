@@ -163,8 +163,9 @@ Code logsumexp(Elements elements, Type type, Code extra, Type extra_type) {
 
 }  // namespace
 
-Code Evaluator::reduce(const Reduce& node) {
-  const DType dtype = whole_side_type_;
+Code Evaluator::reduce(const Reduce& node, const Type& result) {
+  // The empty maximum is an integer of this type: inference gives that of the result where it applies.
+  const DType dtype = result.dtype;
   const Type type = node.body->type;
   const bool integers = type.is_integer();
   Code extra = node.extra ? compile(node.extra) : nullptr;

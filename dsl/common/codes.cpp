@@ -15,6 +15,7 @@ const std::vector<DiagnosticCode>& diagnostic_code_table() {
 #include "common/codes_call.inc"
 #include "common/codes_infer.inc"
 #include "common/codes_runtime.inc"
+#include "common/codes_tool.inc"
 #include "common/codes_schedule.inc"
 #include "common/codes_stream.inc"
 #include "common/codes_syntax.inc"

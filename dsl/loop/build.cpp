@@ -60,7 +60,8 @@ Result<Lowered> build(const tensor::Program& program, const LowerOptions& option
         bool depends = phase.reason != "it runs along another range";
         if (depends)
           for (const tensor::State& state : nest.phases.front().states)
-            out.materialised.emplace_back(state.sym.text(), "a second sweep over `" + phase.over.back().index.text() + "`: " + phase.reason);
+            out.materialised.emplace_back(
+                state.sym.text(), "a second sweep over `" + phase.over.back().index.text() + "`: " + phase.reason);
       }
   if (options.require_fused && !out.materialised.empty()) {
     Diagnostics errors;
@@ -74,7 +75,8 @@ Result<Lowered> build(const tensor::Program& program, const LowerOptions& option
     }
     return errors;
   }
-  auto schedule = apply_overrides(choose(options.machine, facts(streams, options.layout)), options.overrides, options.machine);
+  auto schedule =
+      apply_overrides(choose(options.machine, facts(streams, options.layout)), options.overrides, options.machine);
   if (!schedule) return schedule.diagnostics();
 
   Kernel kernel = lower(streams);

@@ -68,8 +68,8 @@ struct Map {
 enum class Op : std::uint8_t { sum, prod, max, min, max_any, any, all, argmax };
 
 /// dst[domain] = old op (op over `over` of value), elements where guard is false or value absent skipped; the order of
-/// `over` is that of its loops. argmax: dst holds the best value, dst_index (i64) the index value of over[0]; a NaN wins
-/// over all before, else the first of equals; old is replaced only by a better one. Domain covers dst's axes.
+/// `over` is that of its loops. argmax: dst holds the best value, dst_index (i64) the index value of over[0]; a NaN
+/// wins over all before, else the first of equals; old is replaced only by a better one. Domain covers dst's axes.
 struct Accumulate {
   Op op = Op::sum;
   Sym dst;
@@ -80,10 +80,10 @@ struct Accumulate {
   Expr guard;  ///< null: always
 };
 
-/// dst[domain] = (scale ? dst * scale : 0) + sum over `over` of a * b, in f32. `a` is a read of a tile that has the lane
-/// axis; it mentions the lane index and `over` only (besides uniform values); `b` is uniform along the lane index: a
-/// read of a buffer or tile that mentions the other domain indices and `over`. Neither is ever absent; out-of-range rows
-/// of the lane axis hold finite values. `scale` is a read of a tile with the lane axis, a product of such, or a
+/// dst[domain] = (scale ? dst * scale : 0) + sum over `over` of a * b, in f32. `a` is a read of a tile that has the
+/// lane axis; it mentions the lane index and `over` only (besides uniform values); `b` is uniform along the lane index:
+/// a read of a buffer or tile that mentions the other domain indices and `over`. Neither is ever absent; out-of-range
+/// rows of the lane axis hold finite values. `scale` is a read of a tile with the lane axis, a product of such, or a
 /// literal.
 struct Contract {
   Sym dst;
@@ -117,8 +117,8 @@ struct For {
   ForKind kind = ForKind::serial;
   std::string tag;  ///< what the loop is, for people: "stream j, tiles", ...
   Block body;
-  Sym blocks;       ///< the index that the loop walks in blocks [index, index + step), or null
-  Expr guard;       ///< a condition without which an element of `blocks` changes nothing; null: every element counts
+  Sym blocks;  ///< the index that the loop walks in blocks [index, index + step), or null
+  Expr guard;  ///< a condition without which an element of `blocks` changes nothing; null: every element counts
 };
 
 /// Uniform condition (an absent one counts as false).
@@ -165,22 +165,22 @@ struct Buffer {
   DType dtype = DType::f32;
   std::vector<Expr> extents;
   Role role = Role::input;
-  Sym presence;      ///< a boolean temporary buffer of the same extents that says which elements are present, or null
+  Sym presence;  ///< a boolean temporary buffer of the same extents that says which elements are present, or null
   std::int64_t unit_axis = -1;  ///< an axis whose stride is known to be 1, or -1 (baked in, checked at dispatch)
-  std::string why;   ///< temporaries: why it is stored
+  std::string why;              ///< temporaries: why it is stored
 };
 
 /// What a backend compiles: nests run one after the other.
 struct Kernel {
   std::string name;
-  std::vector<Sym> dims;      ///< sizes, in a fixed order
-  std::vector<Sym> scalars;   ///< run-time scalar parameters, in a fixed order
+  std::vector<Sym> dims;     ///< sizes, in a fixed order
+  std::vector<Sym> scalars;  ///< run-time scalar parameters, in a fixed order
   std::vector<tensor::Type> scalar_types;
   std::vector<Buffer> buffers;
   std::vector<Nest> nests;
   Schedule schedule;
-  bool trusted = false;       ///< gathers are not checked
-  int index_bits = 64;        ///< 32 where the caller proved that every integer of a vector fits
+  bool trusted = false;  ///< gathers are not checked
+  int index_bits = 64;   ///< 32 where the caller proved that every integer of a vector fits
 
   const Buffer* find_buffer(const Sym& sym) const;
 };

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams to statements: one task per block of rows, running values in tiles, one loop per sweep, contractions where a
 // product separates, everything over symbolic tile sizes. Nothing is chosen here.
-#include "loop/passes.hpp"
-
 #include <algorithm>
 #include <limits>
 
+#include "loop/passes.hpp"
 #include "loop/rewrite.hpp"
 #include "tensor/passes.hpp"
 
@@ -102,7 +101,12 @@ class LowerNest {
   }
 
   Sym make_tile(const std::string& name, const Type& type, const std::vector<Sym>& along) {
-    Tile made{Sym::fresh(name), type.is_float() ? DType::f32 : type.is_bool() ? DType::boolean : DType::i64, {}, Scope::stack};
+    Tile made{Sym::fresh(name),
+              type.is_float()  ? DType::f32
+              : type.is_bool() ? DType::boolean
+                               : DType::i64,
+              {},
+              Scope::stack};
     for (const Sym& sym : along) {
       Axis* a = axis(sym);
       made.axes.push_back({sym, a->base, a->extent});
@@ -123,7 +127,8 @@ class LowerNest {
 
   // ---- inner reductions --------------------------------------------------------------------------
   bool streamed(const Expr& expr) {
-    return std::any_of(axes_.begin(), axes_.end(), [&](const Axis& a) { return a.streamed && mentions(expr, a.index); });
+    return std::any_of(axes_.begin(), axes_.end(),
+                       [&](const Axis& a) { return a.streamed && mentions(expr, a.index); });
   }
 
   /// The expression with every inner reduction replaced by a read of a tile that holds it.
@@ -137,7 +142,8 @@ class LowerNest {
 
   /// c * sum(x) as sum(c * x) where c varies along the row or not at all: then it costs nothing in the inner loop.
   Expr absorb(const Chain& chain, const Expr& expr) {
-    if (!expr->type.is_float() || !std::all_of(chain.links.begin(), chain.links.end(), [](LinkOp op) { return op == LinkOp::mul; }))
+    if (!expr->type.is_float() ||
+        !std::all_of(chain.links.begin(), chain.links.end(), [](LinkOp op) { return op == LinkOp::mul; }))
       return {};
     const Expr* sum = nullptr;
     std::vector<Factor> moved;
@@ -177,7 +183,8 @@ class LowerNest {
     Expr body = value(reduce.body), guard = value(reduce.guard);
     Sym tile = make_tile(reduce.op == ReduceOp::sum ? "dot" : "r", type, along);
     Expr result = read(tile, along, type);
-    if (reduce.op == ReduceOp::sum && !guard && type.is_float() && contract(block, tile, along, over, body, {}, expr->span)) {
+    if (reduce.op == ReduceOp::sum && !guard && type.is_float() &&
+        contract(block, tile, along, over, body, {}, expr->span)) {
       memo.emplace_back(expr, result);
       return result;
     }
@@ -206,8 +213,8 @@ class LowerNest {
     return true;
   }
 
-  void accumulate(Block& block, ReduceOp op, const Sym& tile, const std::vector<Sym>& along, const std::vector<Range>& over,
-                  const Expr& body, const Expr& guard, Span span, bool fresh) {
+  void accumulate(Block& block, ReduceOp op, const Sym& tile, const std::vector<Sym>& along,
+                  const std::vector<Range>& over, const Expr& body, const Expr& guard, Span span, bool fresh) {
     if (op == ReduceOp::argmax) {
       Sym best = make_tile("best", body->type.is_float() ? type_f32 : type_i64, along);
       best_[tile] = best;
@@ -221,10 +228,15 @@ class LowerNest {
       return;
     }
     if (fresh)
-      block.push_back({Map{tile, domain(along), identity(op, op == ReduceOp::sum || op == ReduceOp::max || op == ReduceOp::min ||
-                                                                  op == ReduceOp::prod
-                                                              ? (body->type.is_float() ? type_f32 : type_i64)
-                                                              : type_f32), {}, {}}, span});
+      block.push_back(
+          {Map{tile,
+               domain(along),
+               identity(op, op == ReduceOp::sum || op == ReduceOp::max || op == ReduceOp::min || op == ReduceOp::prod
+                                ? (body->type.is_float() ? type_f32 : type_i64)
+                                : type_f32),
+               {},
+               {}},
+           span});
     block.push_back({Accumulate{op_of(op), tile, {}, domain(along), over, body, guard}, span});
   }
 
@@ -259,7 +271,8 @@ class LowerNest {
       Expr step = last && !source_.scan ? scalar(tile_n_symbol()) : integer(1);
       Expr base = index(start);
       axes_.push_back({r.index, base, step, base, least(link(LinkOp::add, base, step), r.hi), true});
-      For loop{start, r.lo, r.hi, step, ForKind::serial, "stream " + r.index.text(), {}, r.index, last ? guard : Expr{}};
+      For loop{
+          start, r.lo, r.hi, step, ForKind::serial, "stream " + r.index.text(), {}, r.index, last ? guard : Expr{}};
       loops.push_back(std::move(loop));
     }
     Block body;
@@ -277,21 +290,32 @@ class LowerNest {
     for (Stmt& stmt : body) out_.body.push_back(std::move(stmt));
   }
 
-  static bool contracts_state(const State& state) { return state.op == ReduceOp::sum && state.type.is_float() && !state.extras.empty(); }
+  static bool contracts_state(const State& state) {
+    return state.op == ReduceOp::sum && state.type.is_float() && !state.extras.empty();
+  }
 
   void lower_phase(const Phase& phase) {
     std::unordered_map<Sym, Sym> tiles;  // the state's Sym names its tile
     for (const State& state : phase.states) {
-      Tile made{state.sym, state.type.is_float() ? DType::f32 : state.type.is_bool() ? DType::boolean : DType::i64, {}, Scope::stack};
+      Tile made{state.sym,
+                state.type.is_float()  ? DType::f32
+                : state.type.is_bool() ? DType::boolean
+                                       : DType::i64,
+                {},
+                Scope::stack};
       for (const Sym& sym : axes_of(state)) made.axes.push_back({sym, axis(sym)->base, axis(sym)->extent});
       out_.tiles.push_back(made);
       if (state.op == ReduceOp::argmax) {
-        Sym best = make_tile(state.sym.text() + ".best", state.body->type.is_float() ? type_f32 : type_i64, axes_of(state));
+        Sym best =
+            make_tile(state.sym.text() + ".best", state.body->type.is_float() ? type_f32 : type_i64, axes_of(state));
         best_[state.sym] = best;
-        out_.body.push_back({Map{best, domain(axes_of(state)),
+        out_.body.push_back({Map{best,
+                                 domain(axes_of(state)),
                                  state.body->type.is_float() ? real(-std::numeric_limits<double>::infinity())
                                                              : integer(std::numeric_limits<std::int64_t>::min()),
-                                 {}, {}}, state.span});
+                                 {},
+                                 {}},
+                             state.span});
       }
       out_.body.push_back({Map{state.sym, domain(axes_of(state)), identity(state.op, state.type), {}, {}}, state.span});
     }
@@ -367,7 +391,8 @@ class LowerNest {
     }
     Expr what = value(state.body), guard = value(state.guard);
     if (state.op == ReduceOp::argmax)
-      body.push_back({Accumulate{Op::argmax, best_.at(state.sym), state.sym, domain(along), over, what, guard}, state.span});
+      body.push_back(
+          {Accumulate{Op::argmax, best_.at(state.sym), state.sym, domain(along), over, what, guard}, state.span});
     else
       body.push_back({Accumulate{op_of(state.op), state.sym, {}, domain(along), over, what, guard}, state.span});
     return false;
@@ -376,13 +401,14 @@ class LowerNest {
   /// Whether a contraction of the phase has exactly this state's body and guard as its weights.
   bool shared_weight(const Phase& phase, const State& state) const {
     return out_.row && std::any_of(phase.states.begin(), phase.states.end(), [&](const State& other) {
-      if (!contracts_state(other) || !((!other.guard && !state.guard) || (other.guard && state.guard && other.guard == state.guard)))
-        return false;
-      std::vector<Factor> row_side;
-      for (const Factor& f : factors(other.body))
-        if (!mentions_any(f.expr, other.extras)) row_side.push_back(f);
-      return product_of(row_side, type_f32) == state.body;
-    });
+             if (!contracts_state(other) ||
+                 !((!other.guard && !state.guard) || (other.guard && state.guard && other.guard == state.guard)))
+               return false;
+             std::vector<Factor> row_side;
+             for (const Factor& f : factors(other.body))
+               if (!mentions_any(f.expr, other.extras)) row_side.push_back(f);
+             return product_of(row_side, type_f32) == state.body;
+           });
   }
 
   /// A tile of weights over (streamed indices, row): 0 where the guard fails or the value is absent.
@@ -401,8 +427,8 @@ class LowerNest {
     return result;
   }
 
-  /// exp(sum of coefficient * (new - old)) as a tile along the row, or null. Equal values stand for factor 1, so that two
-  /// infinite ones do not make a NaN.
+  /// exp(sum of coefficient * (new - old)) as a tile along the row, or null. Equal values stand for factor 1, so that
+  /// two infinite ones do not make a NaN.
   Expr repair(const State& state, Block& body) {
     if (state.repair.empty()) return {};
     std::vector<Sym> along;
@@ -411,8 +437,10 @@ class LowerNest {
     for (const auto& [other, coefficient] : state.repair) {
       Expr now = read(other, along, type_f32), before = read(old_.at(other), along, type_f32);
       Expr moved = link(LinkOp::sub, now, before);
-      if (coefficient == -1) moved = link(LinkOp::sub, before, now);
-      else if (coefficient != 1) moved = link(LinkOp::mul, real(coefficient), moved);
+      if (coefficient == -1)
+        moved = link(LinkOp::sub, before, now);
+      else if (coefficient != 1)
+        moved = link(LinkOp::mul, real(coefficient), moved);
       exponent = exponent ? link(LinkOp::add, exponent, moved) : moved;
       Expr same = compare(Relation::equal, now, before);
       unchanged = unchanged ? link(LinkOp::both, unchanged, same) : same;
@@ -437,7 +465,9 @@ class LowerNest {
     for (const State* state : states) {
       Expr x = read(state->sym, axes_of(*state), type_f32);
       Expr finite = compare(Relation::equal, link(LinkOp::sub, x, x), real(0));
-      out_.body.push_back({Accumulate{Op::any, bad, {}, {}, domain(axes_of(*state)), unary(UnaryOp::logical_not, finite), {}}, state->span});
+      out_.body.push_back(
+          {Accumulate{Op::any, bad, {}, {}, domain(axes_of(*state)), unary(UnaryOp::logical_not, finite), {}},
+           state->span});
     }
     Block outer = std::move(out_.body);
     out_.body.clear();
@@ -454,7 +484,8 @@ class LowerNest {
         std::vector<Expr> lowered;
         for (const Expr& g : guard) lowered.push_back(value(g));
         Expr what = value(state->direct_body);
-        body.push_back({Accumulate{Op::sum, state->sym, {}, domain(axes_of(*state)), over, what, conjunction(lowered)}, state->span});
+        body.push_back({Accumulate{Op::sum, state->sym, {}, domain(axes_of(*state)), over, what, conjunction(lowered)},
+                        state->span});
       }
     });
     row_memo_.clear();
@@ -474,12 +505,14 @@ class LowerNest {
     std::stable_partition(along.begin(), along.end(), [&](const Sym& s) { return !is_lane(s); });
     Expr what = value(output.value);
     Stmt made{Store{output.target, subscripts, domain(along), what}, {}};
-    bool covers = !extra_start_ || std::find(output.indices.begin(), output.indices.end(), source_.extras.back().index) != output.indices.end();
+    bool covers = !extra_start_ || std::find(output.indices.begin(), output.indices.end(),
+                                             source_.extras.back().index) != output.indices.end();
     if (covers) {
       block.push_back(std::move(made));
     } else {
       // Blocks of the extra index share this output; the first one stores it.
-      block.push_back({If{compare(Relation::equal, index(extra_start_), source_.extras.back().lo), {std::move(made)}, {}}, {}});
+      block.push_back(
+          {If{compare(Relation::equal, index(extra_start_), source_.extras.back().lo), {std::move(made)}, {}}, {}});
     }
   }
 
@@ -515,7 +548,13 @@ Kernel lower(const tensor::Streams& streams) {
     }
     kernel.buffers.push_back(buffer);
     if (buffer.presence)
-      kernel.buffers.push_back({buffer.presence, DType::boolean, tensor.extents, loop::Role::temporary, {}, -1, "presence of " + tensor.sym.text()});
+      kernel.buffers.push_back({buffer.presence,
+                                DType::boolean,
+                                tensor.extents,
+                                loop::Role::temporary,
+                                {},
+                                -1,
+                                "presence of " + tensor.sym.text()});
   }
   for (const Tensor& result : program.results)
     kernel.buffers.push_back({result.sym, result.type.dtype, result.extents, loop::Role::result, {}, -1, ""});

@@ -67,10 +67,13 @@ class MapRows {
   /// Whether the first thing that a run does with a tile is to write all of it.
   static bool written_first(const std::vector<Stmt>& run, const Sym& tile) {
     for (const Stmt& stmt : run) {
-      if (const auto* map = std::get_if<loop::Map>(&stmt.kind); map && map->dst == tile) return (!map->guard || map->fill) && !mentions_target(map->value, tile);
-      if (const auto* contract = std::get_if<Contract>(&stmt.kind); contract && contract->dst == tile) return !contract->scale;
+      if (const auto* map = std::get_if<loop::Map>(&stmt.kind); map && map->dst == tile)
+        return (!map->guard || map->fill) && !mentions_target(map->value, tile);
+      if (const auto* contract = std::get_if<Contract>(&stmt.kind); contract && contract->dst == tile)
+        return !contract->scale;
       if (const auto* choice = std::get_if<If>(&stmt.kind))
-        if (!choice->then.empty() && !choice->otherwise.empty() && written_first(choice->then, tile) && written_first(choice->otherwise, tile))
+        if (!choice->then.empty() && !choice->otherwise.empty() && written_first(choice->then, tile) &&
+            written_first(choice->otherwise, tile))
           return true;
       Stmt copy = stmt;
       std::unordered_map<Sym, int> uses;
@@ -127,7 +130,9 @@ class MapRows {
       return;
     }
     Expr end = least(simplify(link(LinkOp::add, block_start, integer(tile_m_))), nest_.lane_limit);
-    For loop{start, block_start, end, integer(lanes_), ForKind::serial, "register tiles of " + nest_.row.text(), std::move(run), {}, {}};
+    For loop{
+        start,          block_start, end, integer(lanes_), ForKind::serial, "register tiles of " + nest_.row.text(),
+        std::move(run), {},          {}};
     out.push_back({std::move(loop), {}});
   }
 

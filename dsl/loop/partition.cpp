@@ -32,9 +32,10 @@ class Partition {
     return out;
   }
 
-  /// Least and greatest of a gathered value along the one tile index that its subscripts use, measured by a loop that is
-  /// put into `block`. Elements out of range are not touched and make the range not total.
-  std::optional<Interval> measure(const Expr& access_expr, const std::unordered_map<Sym, Interval>& ranges, Block& block) {
+  /// Least and greatest of a gathered value along the one tile index that its subscripts use, measured by a loop that
+  /// is put into `block`. Elements out of range are not touched and make the range not total.
+  std::optional<Interval> measure(const Expr& access_expr, const std::unordered_map<Sym, Interval>& ranges,
+                                  Block& block) {
     for (const auto& [known, found] : measured_)
       if (known == access_expr) return found;
     const auto& access = std::get<Access>(access_expr->kind);
@@ -61,7 +62,8 @@ class Partition {
     for (std::size_t k = 0; k < renamed.subscripts.size(); ++k) {
       const Expr& s = renamed.subscripts[k];
       if (get_if<Index>(s)) continue;
-      inside.push_back(link(LinkOp::both, compare(Relation::less_equal, integer(0), s), compare(Relation::less, s, buffer->extents[k])));
+      inside.push_back(link(LinkOp::both, compare(Relation::less_equal, integer(0), s),
+                            compare(Relation::less, s, buffer->extents[k])));
     }
     Expr guard = conjunction(inside);
     std::vector<Range> over{{own, range.lo, simplify(link(LinkOp::add, range.hi, integer(1)))}};
@@ -76,7 +78,8 @@ class Partition {
     };
     constexpr std::int64_t far = std::int64_t{1} << 62;
     Interval out{measure_one(".min", Op::min, far, cast(element, type_i64)),
-                 measure_one(".max", Op::max, -far, cast(element, type_i64)), {}};
+                 measure_one(".max", Op::max, -far, cast(element, type_i64)),
+                 {}};
     if (guard) {
       Expr count = measure_one(".count", Op::sum, 0, integer(1));
       Expr length = simplify(link(LinkOp::add, link(LinkOp::sub, range.hi, range.lo), integer(1)));
@@ -133,7 +136,8 @@ class Partition {
       // Domains inside end at the loop's own bound.
       if (auto* step_range = first_range(loop.body, loop.blocks)) {
         Expr old = step_range->hi;
-        for (Stmt& stmt : loop.body) replace_hi(stmt, loop.blocks, old, least(link(LinkOp::add, index(loop.index), loop.step), loop.hi));
+        for (Stmt& stmt : loop.body)
+          replace_hi(stmt, loop.blocks, old, least(link(LinkOp::add, index(loop.index), loop.step), loop.hi));
       }
     }
   }

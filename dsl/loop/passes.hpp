@@ -3,7 +3,6 @@
 // function driven by the Schedule; every intermediate kernel prints, and from `tile` on the interpreter can run it.
 #pragma once
 #include <attune/diagnostic.hpp>
-
 #include <map>
 #include <string>
 #include <utility>

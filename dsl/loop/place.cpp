@@ -24,7 +24,8 @@ class Place {
 
   void run() {
     visit(nest_.body, {});
-    nest_.body.insert(nest_.body.begin(), std::make_move_iterator(front_.begin()), std::make_move_iterator(front_.end()));
+    nest_.body.insert(nest_.body.begin(), std::make_move_iterator(front_.begin()),
+                      std::make_move_iterator(front_.end()));
   }
 
  private:
@@ -48,7 +49,9 @@ class Place {
           if (axis.index == index) return axis;
     for (const Range& range : contract.over)
       if (range.index == index)
-        return {index, range.lo, integer_value(range.lo) == 0 ? range.hi : most(integer(0), simplify(link(LinkOp::sub, range.hi, range.lo)))};
+        return {index, range.lo,
+                integer_value(range.lo) == 0 ? range.hi
+                                             : most(integer(0), simplify(link(LinkOp::sub, range.hi, range.lo)))};
     return {};
   }
   static Range range_of(const Contract& contract, const Sym& index) {
@@ -102,12 +105,12 @@ class Place {
     if (is_tile(access->target)) return true;
     const Buffer* buffer = kernel_.find_buffer(access->target);
     if (!buffer || buffer->dtype != DType::f32 || buffer->presence) return false;
-    return std::all_of(access->subscripts.begin(), access->subscripts.end(), [&](const Expr& s) {
-      return get_if<Index>(s) || fixed(s);
-    });
+    return std::all_of(access->subscripts.begin(), access->subscripts.end(),
+                       [&](const Expr& s) { return get_if<Index>(s) || fixed(s); });
   }
 
-  void streamed_side(Contract& contract, Block& before, std::vector<std::pair<Expr, Expr>>& panels, const For* stream, Span span, bool& front) {
+  void streamed_side(Contract& contract, Block& before, std::vector<std::pair<Expr, Expr>>& panels, const For* stream,
+                     Span span, bool& front) {
     if (const auto* access = get_if<Access>(contract.b); access && is_tile(access->target)) return;
     if (schedule_.operands == Packing::in_place && plain(contract.b)) return;
     for (const auto& [known, tile] : panels)
@@ -124,13 +127,17 @@ class Place {
         if (const auto* direct = get_if<Index>(access->subscripts[static_cast<std::size_t>(buffer->unit_axis)]))
           std::stable_partition(along.begin(), along.end(), [&](const Sym& s) { return !(s == direct->index); });
     Expr guard;
-    if (stream && stream->guard && gathers(contract.b) && std::find(along.begin(), along.end(), stream->blocks) != along.end()) {
+    if (stream && stream->guard && gathers(contract.b) &&
+        std::find(along.begin(), along.end(), stream->blocks) != along.end()) {
       // Only elements that some row can see are touched, so that an unused entry of a table raises no flag.
       std::unordered_map<Sym, Interval> ranges;
       if (nest_.row) {
         const GridAxis& rows = nest_.grid_axis_of_row();
         Expr start = index(rows.index);
-        ranges[nest_.row] = {start, simplify(link(LinkOp::sub, least(link(LinkOp::add, start, rows.step), nest_.lane_limit), integer(1))), {}};
+        ranges[nest_.row] = {
+            start,
+            simplify(link(LinkOp::sub, least(link(LinkOp::add, start, rows.step), nest_.lane_limit), integer(1))),
+            {}};
       }
       ranges[stream->blocks] = {index(stream->blocks), index(stream->blocks), {}};
       guard = TileAnalysis(ranges, {}).may(stream->guard);
@@ -156,7 +163,8 @@ class Place {
   }
   bool fixed(const Expr& expr) const {
     for (const Sym& sym : free_indices(expr))
-      if (std::none_of(nest_.grid.begin(), nest_.grid.end(), [&](const GridAxis& axis) { return axis.index == sym; })) return false;
+      if (std::none_of(nest_.grid.begin(), nest_.grid.end(), [&](const GridAxis& axis) { return axis.index == sym; }))
+        return false;
     bool reads = false;
     walk(expr, [&](const Expr& e) {
       reads = reads || get_if<Access>(e);

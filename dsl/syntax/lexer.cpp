@@ -416,11 +416,9 @@ class Lexer {
 std::vector<Token> lex(Reporter& reporter) { return Lexer(reporter).run(); }
 
 bool check_length(Reporter& reporter) {
-  std::size_t size = reporter.source().text().size();
-  if (size <= max_text_bytes) return true;
+  if (reporter.source().text().size() <= max_text_bytes) return true;
   reporter.error("A0101", {static_cast<std::uint32_t>(max_text_bytes), static_cast<std::uint32_t>(max_text_bytes)},
-                 fmt::format("the text has {} bytes, the limit is {}", size, max_text_bytes), "",
-                 "split it into several texts");
+                 fmt::format("the text has more than {} bytes", max_text_bytes), "", "split it into several texts");
   return false;
 }
 

@@ -67,9 +67,10 @@ class Absence {
       // An index without a known range here is one that inference fixed to this very axis.
       if (range && !(range->hi == (*extents)[axis] && integer_value(range->lo) == 0)) {
         // A written range within the axis is checked at the call.
-        bool checked = std::any_of(program_.range_checks.begin(), program_.range_checks.end(), [&](const RangeCheck& c) {
-          return c.target == access.target && c.axis == axis && c.lo == range->lo && c.hi == range->hi;
-        });
+        bool checked =
+            std::any_of(program_.range_checks.begin(), program_.range_checks.end(), [&](const RangeCheck& c) {
+              return c.target == access.target && c.axis == axis && c.lo == range->lo && c.hi == range->hi;
+            });
         if (!checked) return false;
       }
     }

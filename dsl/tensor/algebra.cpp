@@ -10,7 +10,8 @@ namespace attune::tensor {
 namespace {
 
 void collect_terms(const Expr& expr, bool negative, std::vector<Term>& out) {
-  if (const auto* chain = get_if<Chain>(expr); chain && (chain->links[0] == LinkOp::add || chain->links[0] == LinkOp::sub)) {
+  if (const auto* chain = get_if<Chain>(expr);
+      chain && (chain->links[0] == LinkOp::add || chain->links[0] == LinkOp::sub)) {
     for (std::size_t k = 0; k < chain->args.size(); ++k)
       collect_terms(chain->args[k], negative != (k > 0 && chain->links[k - 1] == LinkOp::sub), out);
     return;
@@ -173,8 +174,7 @@ bool unify(const Expr& a, const Expr& b, std::unordered_map<Sym, Sym>& renaming)
   if (!a || !b) return !a && !b;
   if (a->type != b->type || a->kind.index() != b->kind.index()) return false;
   return match(
-      a->kind,
-      [&](const Literal& x) { return x == std::get<Literal>(b->kind); },
+      a->kind, [&](const Literal& x) { return x == std::get<Literal>(b->kind); },
       [&](const Index& x) { return unify_sym(x.index, std::get<Index>(b->kind).index, renaming); },
       [&](const Dim& x) { return x == std::get<Dim>(b->kind); },
       [&](const Scalar& x) { return x == std::get<Scalar>(b->kind); },

@@ -130,9 +130,9 @@ class Desugar {
     Statistics row = statistics(soft.along, soft.guard, body);
     // exp(extra - shift) may overflow to inf: then every weight is 0, which is what so large a term means. An absent
     // extra is neutral in the sum.
-    Expr total = soft.extra
-                     ? link(LinkOp::add, row.sum, unary(UnaryOp::exp, link(LinkOp::sub, cast(soft.extra, type_f32), row.bound)))
-                     : row.sum;
+    Expr total = soft.extra ? link(LinkOp::add, row.sum,
+                                   unary(UnaryOp::exp, link(LinkOp::sub, cast(soft.extra, type_f32), row.bound)))
+                            : row.sum;
     std::vector<Expr> present = conjuncts(soft.guard);
     present.push_back(compare(Relation::not_equal, total, real(0)));  // an empty row is absent; NaN stays
     Expr weight = link(LinkOp::div, unary(UnaryOp::exp, link(LinkOp::sub, body, row.bound)), total);
@@ -145,8 +145,8 @@ class Desugar {
     Expr log_sum = link(LinkOp::add, row.bound, unary(UnaryOp::log, row.sum));
     Expr plain = Expr(Select{compare(Relation::equal, row.bound, real(infinity)), real(infinity), log_sum}, type_f32);
     if (!reduce.extra) return plain;
-    // log(exp(plain) + exp(extra)), with max(plain, extra) taken out; equal infinities stand for themselves. The maximum
-    // over no index of an extra that may be absent is -inf where it is.
+    // log(exp(plain) + exp(extra)), with max(plain, extra) taken out; equal infinities stand for themselves. The
+    // maximum over no index of an extra that may be absent is -inf where it is.
     Expr extra = cast(reduce.extra, type_f32);
     if (may_be_absent(extra, program_)) extra = Expr(Reduce{ReduceOp::max, {}, {}, extra, {}}, type_f32);
     Expr high = Expr(Chain{{LinkOp::max}, {plain, extra}}, type_f32);

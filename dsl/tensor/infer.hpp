@@ -239,6 +239,8 @@ class Inference {
   Expr bound(const ast::Expr& expr, const std::string& index);
   void use(const Sym& index, const Target& target, std::size_t axis, Span span);
   void forget_uses(std::size_t mark);
+  /// After an error that hides how an index would have been used: its range is not asked for.
+  void unclear(const Value& value);
   /// Settles the range of an index whose scope ends; null bounds where an error was reported.
   IndexRange close(const Sym& index);
   void check_written(const IndexInfo& info);

@@ -65,6 +65,10 @@ Value Inference::convert(Value value, const Type& type) {
   if (!value || value.expr->type == type) return value;
   const Span span = value.expr->span;
   const bool folds = get_if<Literal>(value.expr) && type == type_f32 && value.expr->type.is_integer();
+  if (const auto* counted = get_if<Cast>(value.expr); counted && type == type_f32 && counted->operand->type.is_bool()) {
+    value.expr = tensor::cast(counted->operand, type, span);  // 0 or 1 either way
+    return value;
+  }
   value.expr = tensor::cast(value.expr, type, span);
   if (!folds) ++value.size;  // implicit ones need no brackets in the text
   return value;

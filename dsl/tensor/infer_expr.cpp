@@ -78,9 +78,10 @@ Value Inference::name(const ast::Name& name, Span span) {
   switch (named->entity) {
     case Entity::dim: return finish(Expr(Dim{named->sym}, type_i64, at(span)), {}, false);
     case Entity::scalar: {
+      if (broken_.contains(name.name)) return {};
       const ScalarParam* scalar = program_.find_scalar(named->sym);
       if (scalar) return finish(Expr(Scalar{named->sym}, scalar->type, at(span)), {}, false);
-      if (in_default_ && !broken_.contains(name.name))
+      if (in_default_)
         error("A0231", span, "a default may use only scalars that are declared before it", quoted + " comes later",
               "declare " + quoted + " first");
       return {};
@@ -180,7 +181,7 @@ Value Inference::call(const ast::Call& call, Span span) {
   } else {
     unknown(call.name, name_span, Entity::function);
   }
-  for (const ast::Expr& e : call.arguments) expr(e);
+  for (const ast::Expr& e : call.arguments) unclear(expr(e));
   return {};
 }
 
@@ -196,7 +197,7 @@ Value Inference::expand(const Function& function, const ast::Call& call, Span sp
       d.labels.push_back({decl.name_span, "`" + call.name + "` is declared here"});
     else
       d.notes.push_back("it is a function of " + function.origin);
-    for (const ast::Expr& e : call.arguments) expr(e);
+    for (const ast::Expr& e : call.arguments) unclear(expr(e));
     return {};
   }
   std::vector<Argument> arguments(given);
@@ -224,9 +225,10 @@ Value Inference::expand(const Function& function, const ast::Call& call, Span sp
       Collected dropped;
       Collected* const kept = collected_;
       collected_ = &dropped;
-      expr(*argument.expr);
+      const Value unused = expr(*argument.expr);
       collected_ = kept;
       forget_uses(mark);
+      if (function.cyclic) unclear(unused);
     }
   return value;
 }

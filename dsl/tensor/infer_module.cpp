@@ -147,6 +147,7 @@ void Inference::declare_dims(const ast::Expr& extent, int level) {
     auto known = names_.find(name->name);
     if (known != names_.end() && known->second.entity == Entity::dim) return;
     const bool fresh = known == names_.end();
+    if (!fresh && !broken_.insert(name->name).second) return;  // said already
     const Sym sym = Sym::fresh(name->name);
     declare(name->name, Entity::dim, extent->span, sym);
     if (fresh) program_.dims.push_back(sym);

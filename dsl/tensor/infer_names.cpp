@@ -78,14 +78,17 @@ void Inference::unknown(const std::string& name, Span span, Entity wanted) {
 
   Diagnostic& d = error("A0201", span, "unknown " + what + " `" + name + "`");
   const std::string near = did_you_mean(name, candidates);
-  if (!near.empty())
+  if (!near.empty()) {
     d.help = "did you mean `" + near + "`?";
-  else if (wanted == Entity::function)
+    if (const Local* local = wanted == Entity::dim ? find_local(near) : nullptr; local && local->index)
+      unclear(Value{index(local->index), 1, 0, false});
+  } else if (wanted == Entity::function) {
     d.help = "declare it with `fn " + name + "(...) = ...`";
-  else if (wanted == Entity::tensor)
+  } else if (wanted == Entity::tensor) {
     d.help = "tensors are parameters of the kernel or definitions in it";
-  else
+  } else {
     d.help = "an index is bound on the left or in a reduction's brackets, a dim by a tensor's extents";
+  }
   if (!sees_kernel && names_.contains(name))
     d.notes = {"functions outside a kernel see only their parameters and each other: pass `" + name +
                "` as an argument"};

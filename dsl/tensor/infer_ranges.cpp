@@ -230,6 +230,11 @@ void Inference::forget_uses(std::size_t mark) {
   }
 }
 
+void Inference::unclear(const Value& value) {
+  if (const auto* index = get_if<Index>(value.expr))
+    if (auto found = indices_.find(index->index); found != indices_.end()) found->second.poisoned = true;
+}
+
 void Inference::report_conflict(const IndexInfo& info) {
   const Use& here = info.uses[info.conflict];
   const Expr there = info.of_result ? info.hi : info.uses.front().extent;

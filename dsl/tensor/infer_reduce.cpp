@@ -118,6 +118,7 @@ bool Inference::bind_index(const ast::Index& index, std::size_t first_local, Sym
   for (std::size_t k = frame_->locals.size(); k-- > 0;) {
     const Local& local = frame_->locals[k];
     if (local.name != index.name) continue;
+    info.poisoned = true;
     Diagnostic& d = k >= first_local
                         ? error("A0202", index.span, quoted_name + " is bound twice here", "the second time")
                         : error("A0205", index.span,
@@ -128,6 +129,7 @@ bool Inference::bind_index(const ast::Index& index, std::size_t first_local, Sym
     return false;
   }
   if (const Named* named = find_named(index.name)) {
+    info.poisoned = true;
     Diagnostic& d =
         error("A0205", index.span,
               "index " + quoted_name + " shadows the " + std::string(describe(named->entity)) + " " + quoted_name, "",

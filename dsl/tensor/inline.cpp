@@ -102,11 +102,13 @@ class Inliner {
     ranges_.resize(depth);
     if (const auto* access = get_if<Access>(current)) {
       auto stored = stored_.find(access->target);
-      if (stored != stored_.end()) return Expr(Access{stored->second, access->subscripts}, current->type, current->span);
+      if (stored != stored_.end())
+        return Expr(Access{stored->second, access->subscripts}, current->type, current->span);
       auto body = bodies_.find(access->target);
       if (body == bodies_.end()) return current;
       std::unordered_map<Sym, Expr> values;
-      for (std::size_t k = 0; k < access->subscripts.size(); ++k) values[body->second.first[k].index] = access->subscripts[k];
+      for (std::size_t k = 0; k < access->subscripts.size(); ++k)
+        values[body->second.first[k].index] = access->subscripts[k];
       return substitute(body->second.second, values);
     }
     if (const auto* scan = get_if<Cumsum>(current)) {
@@ -129,7 +131,8 @@ class Inliner {
       copy.body = refresh(substitute(copy.body, names));
       if (copy.guard) copy.guard = refresh(substitute(copy.guard, names));
       Expr body(std::move(copy), current->type, current->span);
-      Sym temp = store("scan", own, body, "a running sum along `" + scan->along.index.text() + "` is read at every step", {});
+      Sym temp =
+          store("scan", own, body, "a running sum along `" + scan->along.index.text() + "` is read at every step", {});
       return read(temp, indices, current->type);
     }
     return current;

@@ -6,7 +6,6 @@
 #pragma once
 #include <attune/diagnostic.hpp>
 #include <attune/dtype.hpp>
-
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -42,8 +41,7 @@ class Expr {
  public:
   Expr() = default;
   template <class Kind>
-    requires(!std::is_same_v<std::decay_t<Kind>, Expr>)
-  Expr(Kind kind, Type type, Span span = {});
+  requires(!std::is_same_v<std::decay_t<Kind>, Expr>) Expr(Kind kind, Type type, Span span = {});
   explicit operator bool() const { return node_ != nullptr; }
   const Node* operator->() const { return node_.get(); }
   const Node& operator*() const { return *node_; }
@@ -97,8 +95,27 @@ struct Access {
   friend bool operator==(const Access&, const Access&) = default;
 };
 enum class UnaryOp : std::uint8_t {
-  negate, logical_not, abs, exp, exp2, log, log2, sqrt, rsqrt, sin, cos, tanh,
-  sigmoid, silu, relu, gelu, erf, softplus, floor, ceil, round
+  negate,
+  logical_not,
+  abs,
+  exp,
+  exp2,
+  log,
+  log2,
+  sqrt,
+  rsqrt,
+  sin,
+  cos,
+  tanh,
+  sigmoid,
+  silu,
+  relu,
+  gelu,
+  erf,
+  softplus,
+  floor,
+  ceil,
+  round
 };
 /// negate and abs keep integers (i64); logical_not is Kleene; all others are f32 -> f32. relu propagates NaN.
 struct Unary {
@@ -154,8 +171,8 @@ struct Random {
   static constexpr auto fields = std::tuple(&Random::seed, &Random::coordinates);
   friend bool operator==(const Random&, const Random&) = default;
 };
-/// `bound` is made by desugar(), not by text: the maximum of present float elements, but at least exponent_floor, and it
-/// may drop a NaN: a value that only shifts an exponent.
+/// `bound` is made by desugar(), not by text: the maximum of present float elements, but at least exponent_floor, and
+/// it may drop a NaN: a value that only shifts an exponent.
 enum class ReduceOp : std::uint8_t { sum, max, min, mean, prod, any, all, logsumexp, argmax, bound };
 /// Below every legal finite score (language.md rule 9: above -2e38), finite, so that (-inf) - floor is -inf.
 inline constexpr float exponent_floor = -3.05e38f;
@@ -206,8 +223,7 @@ struct Node {
 };
 
 template <class K>
-  requires(!std::is_same_v<std::decay_t<K>, Expr>)
-Expr::Expr(K kind, Type type, Span span)
+requires(!std::is_same_v<std::decay_t<K>, Expr>) Expr::Expr(K kind, Type type, Span span)
     : node_(std::make_shared<const Node>(Node{Kind(std::move(kind)), std::move(type), span})) {}
 
 inline bool operator==(const Expr& a, const Expr& b) {

@@ -46,7 +46,8 @@ std::optional<Interval> TileAnalysis::interval(const Expr& expr) const {
   if (const auto* op = get_if<Unary>(expr)) {
     auto x = interval(op->operand);
     if (!x) return std::nullopt;
-    if (op->op == UnaryOp::negate) return Interval{unary(UnaryOp::negate, x->hi), unary(UnaryOp::negate, x->lo), x->total};
+    if (op->op == UnaryOp::negate)
+      return Interval{unary(UnaryOp::negate, x->hi), unary(UnaryOp::negate, x->lo), x->total};
     if (op->op == UnaryOp::abs) {
       Expr below = unary(UnaryOp::negate, x->lo);
       return Interval{most(integer(0), most(x->lo, unary(UnaryOp::negate, x->hi))), most(x->hi, below), x->total};
@@ -76,8 +77,12 @@ std::optional<Interval> TileAnalysis::chain(const Expr& expr) const {
     Expr total = both(out->total, next->total);
     bool uniform = next->lo.same(next->hi);
     switch (node.links[k]) {
-      case LinkOp::add: out = Interval{link(LinkOp::add, out->lo, next->lo), link(LinkOp::add, out->hi, next->hi), total}; break;
-      case LinkOp::sub: out = Interval{link(LinkOp::sub, out->lo, next->hi), link(LinkOp::sub, out->hi, next->lo), total}; break;
+      case LinkOp::add:
+        out = Interval{link(LinkOp::add, out->lo, next->lo), link(LinkOp::add, out->hi, next->hi), total};
+        break;
+      case LinkOp::sub:
+        out = Interval{link(LinkOp::sub, out->lo, next->hi), link(LinkOp::sub, out->hi, next->lo), total};
+        break;
       case LinkOp::min: out = Interval{least(out->lo, next->lo), least(out->hi, next->hi), total}; break;
       case LinkOp::max: out = Interval{most(out->lo, next->lo), most(out->hi, next->hi), total}; break;
       case LinkOp::mul: {
@@ -100,7 +105,8 @@ std::optional<Interval> TileAnalysis::chain(const Expr& expr) const {
       case LinkOp::mod: {
         if (!uniform || get_if<Access>(next->lo)) return std::nullopt;
         // Within one period the remainder is monotone; across periods it takes any value.
-        Expr same = compare(Relation::equal, link(LinkOp::floordiv, out->lo, next->lo), link(LinkOp::floordiv, out->hi, next->lo));
+        Expr same = compare(Relation::equal, link(LinkOp::floordiv, out->lo, next->lo),
+                            link(LinkOp::floordiv, out->hi, next->lo));
         Expr low = least(integer(0), link(LinkOp::add, next->lo, integer(1)));
         Expr high = most(integer(0), link(LinkOp::sub, next->lo, integer(1)));
         out = Interval{Expr(Select{same, link(LinkOp::mod, out->lo, next->lo), low}, type_i64),
@@ -146,9 +152,10 @@ Expr TileAnalysis::must(const Expr& condition) const {
   if (const auto* op = get_if<Unary>(condition); op && op->op == UnaryOp::logical_not) {
     // An absent operand leaves its negation absent, that is not true; may() knows nothing of absence. A single integer
     // comparison turns around, which keeps track of it; others are trusted only where nothing can be absent.
-    if (const auto* cmp = get_if<Compare>(op->operand); cmp && cmp->relations.size() == 1 && cmp->args[0]->type.is_integer()) {
-      static constexpr Relation opposite[] = {Relation::greater_equal, Relation::greater, Relation::less_equal,
-                                              Relation::less, Relation::not_equal, Relation::equal};
+    if (const auto* cmp = get_if<Compare>(op->operand);
+        cmp && cmp->relations.size() == 1 && cmp->args[0]->type.is_integer()) {
+      static constexpr Relation opposite[] = {Relation::greater_equal, Relation::greater,   Relation::less_equal,
+                                              Relation::less,          Relation::not_equal, Relation::equal};
       return must(compare(opposite[static_cast<int>(cmp->relations[0])], cmp->args[0], cmp->args[1]));
     }
     bool safe = true;

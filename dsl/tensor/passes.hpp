@@ -2,7 +2,6 @@
 // The steps from AST to streams, in order: infer -> bind_types -> desugar -> simplify -> stream -> masks.
 #pragma once
 #include <attune/diagnostic.hpp>
-
 #include <map>
 #include <string>
 

@@ -24,7 +24,8 @@ std::optional<std::int64_t> fold(LinkOp op, std::int64_t a, std::int64_t b) {
     case LinkOp::sub: return wrap(ua - ub);
     case LinkOp::mul: return wrap(ua * ub);
     case LinkOp::floordiv: return b == 0 ? std::nullopt : std::optional(floor_divide(a, b));
-    case LinkOp::mod: return b == 0 ? std::nullopt : std::optional(wrap(ua - static_cast<std::uint64_t>(floor_divide(a, b)) * ub));
+    case LinkOp::mod:
+      return b == 0 ? std::nullopt : std::optional(wrap(ua - static_cast<std::uint64_t>(floor_divide(a, b)) * ub));
     case LinkOp::min: return std::min(a, b);
     case LinkOp::max: return std::max(a, b);
     default: return std::nullopt;
@@ -44,7 +45,7 @@ Expr simplify_chain(const Expr& expr, const Chain& chain) {
     Chain kept;
     for (const Expr& arg : chain.args) {
       auto value = bool_value(arg);
-      if (value && *value == neutral) continue;  // true and x = x, also where x is absent
+      if (value && *value == neutral) continue;    // true and x = x, also where x is absent
       if (value && kept.args.empty()) return arg;  // false and x decides before x is evaluated
       kept.args.push_back(arg);
       if (value) break;
@@ -112,7 +113,8 @@ Expr simplify_node(const Expr& expr) {
   }
   if (const auto* op = get_if<Unary>(expr)) {
     if (op->op == UnaryOp::negate) {
-      if (auto value = integer_value(op->operand)) return integer(static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(*value)));
+      if (auto value = integer_value(op->operand))
+        return integer(static_cast<std::int64_t>(0 - static_cast<std::uint64_t>(*value)));
       if (auto value = real_value(op->operand)) return real(-*value);
       if (const auto* inner = get_if<Unary>(op->operand); inner && inner->op == UnaryOp::negate) return inner->operand;
     }

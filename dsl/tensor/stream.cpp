@@ -187,8 +187,8 @@ class NestBuilder {
     std::vector<std::vector<Factor>> products{{}};
     std::vector<bool> signs{false};
     for (const Factor& factor : factors(body)) {
-      auto parts = factor.inverse || !reads_state(factor.expr) ? std::vector<Term>{{false, factor.expr}}
-                                                              : terms(factor.expr);
+      auto parts =
+          factor.inverse || !reads_state(factor.expr) ? std::vector<Term>{{false, factor.expr}} : terms(factor.expr);
       if (products.size() * parts.size() > max_distributed_terms) return {{false, body}};
       std::vector<std::vector<Factor>> next;
       std::vector<bool> next_signs;
@@ -223,7 +223,8 @@ class NestBuilder {
         with_x |= has_x;
         with_lane |= has_lane;
       }
-      if (!with_x || !with_lane || mentions_any(conjunction(conditions) ? conjunction(conditions) : boolean(true), {x}) ||
+      if (!with_x || !with_lane ||
+          mentions_any(conjunction(conditions) ? conjunction(conditions) : boolean(true), {x}) ||
           (p.state.direct_guard && mentions(p.state.direct_guard, x)))
         return false;
     }
@@ -330,8 +331,9 @@ class NestBuilder {
     }
     Phase phase{p.over, {}, ""};
     if (!nest.phases.empty())
-      phase.reason = reason.empty() ? std::string(p.reads.empty() ? "it runs along another range"
-                                                                  : "it needs values that are complete only after an earlier sweep")
+      phase.reason = reason.empty() ? std::string(p.reads.empty()
+                                                      ? "it runs along another range"
+                                                      : "it needs values that are complete only after an earlier sweep")
                                     : reason;
     nest.phases.push_back(phase);
     State state = renamed(p, p.over);
@@ -403,8 +405,8 @@ class NestBuilder {
           // What runs is what is asked for only where nothing was hoisted out of it.
           if (access && runs_here(access->target) && placed(access->target).second->extras.empty() &&
               placed(access->target).second->hoisted.empty() && !placed(access->target).second->condition) {
-            double coefficient = (term.negative != factor.inverse ? -1.0 : 1.0) *
-                                 (call->op == UnaryOp::exp2 ? std::log(2.0) : 1.0);
+            double coefficient =
+                (term.negative != factor.inverse ? -1.0 : 1.0) * (call->op == UnaryOp::exp2 ? std::log(2.0) : 1.0);
             state.repair.emplace_back(access->target, coefficient);
           } else if (reads_running(term.expr)) {
             return "no factor repairs `exp` of an expression that reads a running value other than as a plain term";
@@ -556,7 +558,8 @@ Merge merge(const Phase& phase) {
       while (!(phase.states[at].sym == other)) ++at;
       auto repaired = [&](const Expr& value, const Expr& old) {
         Expr moved = unary(UnaryOp::exp, link(LinkOp::mul, real(coefficient), link(LinkOp::sub, joined[at], old)));
-        return link(LinkOp::mul, value, Expr(Select{compare(Relation::equal, joined[at], old), real(1), moved}, type_f32));
+        return link(LinkOp::mul, value,
+                    Expr(Select{compare(Relation::equal, joined[at], old), real(1), moved}, type_f32));
       };
       left = repaired(left, a[at]);
       right = repaired(right, b[at]);

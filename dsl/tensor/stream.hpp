@@ -19,8 +19,8 @@ struct State {
   Sym sym;
   ReduceOp op = ReduceOp::sum;  ///< sum, max, min, prod, any, all, argmax, bound
   Type type;
-  std::vector<Sym> extras;      ///< indices beyond the nest's rows
-  Expr guard, body;             ///< of one step; body may read earlier states of the phase as they run
+  std::vector<Sym> extras;  ///< indices beyond the nest's rows
+  Expr guard, body;         ///< of one step; body may read earlier states of the phase as they run
   /// When earlier states of the phase move from old to new, the running value is multiplied by
   /// exp(sum of coefficient * (new - old)): the factor c with body(new) = c * body(old).
   std::vector<std::pair<Sym, double>> repair;

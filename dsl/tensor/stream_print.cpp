@@ -70,7 +70,8 @@ std::string print(const Streams& streams) {
             out += (k ? " + " : "") + coefficient(state.repair[k].second, state.repair[k].first.text());
           out += ")\n";
         }
-        if (!state.hoisted.empty()) out += "      after the sweep: * " + print(product_of(state.hoisted, type_f32)) + "\n";
+        if (!state.hoisted.empty())
+          out += "      after the sweep: * " + print(product_of(state.hoisted, type_f32)) + "\n";
         if (state.condition) out += "      only where: " + print(state.condition) + "\n";
       }
     }

@@ -2,7 +2,6 @@
 // Random calls of any program, on any target, compared with the f64 reference. Outputs are poisoned.
 #pragma once
 #include <attune/attune.hpp>
-
 #include <cmath>
 #include <cstring>
 #include <map>

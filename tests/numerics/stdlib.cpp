@@ -11,21 +11,24 @@ using namespace attune::test;
 
 namespace {
 
-Case make(std::int64_t b, std::int64_t h, std::int64_t g, std::int64_t m, std::int64_t n, std::int64_t d, std::int64_t e) {
+Case make(std::int64_t b, std::int64_t h, std::int64_t g, std::int64_t m, std::int64_t n, std::int64_t d,
+          std::int64_t e) {
   return {{{"B", b}, {"H", h}, {"G", g}, {"M", m}, {"N", n}, {"D", d}, {"E", e}}};
 }
 
 const std::vector<Case>& cases() {
   static const std::vector<Case> list = {
-      make(1, 2, 1, 13, 17, 5, 6),    make(2, 4, 2, 5, 2, 64, 64),   make(1, 2, 2, 3, 0, 8, 8),      make(1, 3, 1, 1, 37, 40, 40),
-      make(1, 1, 1, 130, 70, 1, 3),   make(1, 6, 2, 33, 150, 96, 40), make(1, 1, 1, 1, 1, 1, 1),      make(1, 2, 1, 129, 257, 128, 64),
-      make(2, 2, 2, 0, 5, 4, 4),      make(1, 2, 2, 25, 24, 3, 128),
+      make(1, 2, 1, 13, 17, 5, 6),   make(2, 4, 2, 5, 2, 64, 64),      make(1, 2, 2, 3, 0, 8, 8),
+      make(1, 3, 1, 1, 37, 40, 40),  make(1, 1, 1, 130, 70, 1, 3),     make(1, 6, 2, 33, 150, 96, 40),
+      make(1, 1, 1, 1, 1, 1, 1),     make(1, 2, 1, 129, 257, 128, 64), make(2, 2, 2, 0, 5, 4, 4),
+      make(1, 2, 2, 25, 24, 3, 128),
   };
   return list;
 }
 
 /// Integer parameters of the standard programs by meaning; anything else counts up modulo 3.
-std::int64_t integer_for(const std::string& name, std::int64_t k, const Case& c, const std::vector<std::int64_t>& shape) {
+std::int64_t integer_for(const std::string& name, std::int64_t k, const Case& c,
+                         const std::vector<std::int64_t>& shape) {
   const std::int64_t n = c.dims.at("N"), m = c.dims.at("M");
   if (name == "len") return n == 0 ? 0 : (k * 7 + n / 2) % (n + 1);
   if (name == "prefix") return (k * 5 + 3) % (n + 1);
@@ -42,11 +45,14 @@ TEST_CASE("standard programs agree with the reference") {
   options.disk_cache = false;
   options.threads = 2;
   Engine engine(options);
-  const bool have_cpu = engine.compile(stdlib::program("softmax").value(), [] {
-                          CompileOptions c;
-                          c.target = *Target::parse("cpu");
-                          return c;
-                        }()).ok();
+  const bool have_cpu = engine
+                            .compile(stdlib::program("softmax").value(),
+                                     [] {
+                                       CompileOptions c;
+                                       c.target = *Target::parse("cpu");
+                                       return c;
+                                     }())
+                            .ok();
   std::mt19937 random(7);
   int compared = 0;
   for (const std::string& name : stdlib::names()) {
@@ -72,14 +78,18 @@ TEST_CASE("standard programs agree with the reference") {
           std::vector<std::int64_t> shape;
           for (const auto& extent : t.extents) shape.push_back(evaluate_extent(extent, sizes));
           Data& data = inputs.emplace_back(t.type.dtype, shape);
-          if (t.type.is_float()) data.fill_normal(random);
-          else data.fill_integers([&](std::int64_t k) { return integer_for(t.sym.text(), k, c, shape); });
+          if (t.type.is_float())
+            data.fill_normal(random);
+          else
+            data.fill_integers([&](std::int64_t k) { return integer_for(t.sym.text(), k, c, shape); });
           arguments.emplace_back(t.sym.text(), data.ref);
         }
         for (const auto& scalar : bound.scalars)
           if (!scalar.default_value) {
-            if (scalar.type.is_float()) arguments.emplace_back(scalar.sym.text(), 1.5);
-            else arguments.emplace_back(scalar.sym.text(), 7);
+            if (scalar.type.is_float())
+              arguments.emplace_back(scalar.sym.text(), 1.5);
+            else
+              arguments.emplace_back(scalar.sym.text(), 7);
           }
         // A dim that no tensor's own axis fixes is given.
         for (const auto& [dim, size] : c.dims)

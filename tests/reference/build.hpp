@@ -23,7 +23,7 @@ inline const float NaN = std::numeric_limits<float>::quiet_NaN();
 
 /// Assembles one program; names are dims, tensors and indices as they come.
 struct Build {
-  Program program;
+  tensor::Program program;
   std::map<std::string, Sym> syms;
 
   explicit Build(const std::string& name = "test") { program.name = name; }
@@ -141,10 +141,10 @@ inline Data<float> noise(std::vector<std::int64_t> shape, std::uint64_t seed) {
 }
 
 /// Binds and runs; the flag.
-inline bool call(const Program& program, const Arguments& arguments) {
+inline bool call(const tensor::Program& program, const Arguments& arguments) {
   INFO(tensor::verify(program));
   REQUIRE(tensor::verify(program).empty());
-  const auto binding = bind(program, arguments, true);
+  const auto binding = attune::bind(program, arguments, true);
   INFO(render(binding.diagnostics()));
   REQUIRE(binding.ok());
   const auto outcome = reference::run(program, *binding);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stream() derives: merge is associative with the empty identity on random states, and what must be stored says why.
+// What stream() derives: merge is associative with the empty identity on random states, and what must be stored says
+// why.
 #include <attune/stdlib.hpp>
 #include <cmath>
 #include <random>
@@ -33,7 +34,8 @@ double evaluate(const tensor::Expr& e, const std::unordered_map<Sym, double>& va
     REQUIRE(op->op == UnaryOp::exp);
     return std::exp(sub(op->operand));
   }
-  if (const auto* select = get_if<Select>(e)) return sub(select->condition) != 0 ? sub(select->then) : sub(select->otherwise);
+  if (const auto* select = get_if<Select>(e))
+    return sub(select->condition) != 0 ? sub(select->then) : sub(select->otherwise);
   if (const auto* cmp = get_if<Compare>(e)) {
     REQUIRE(cmp->relations[0] == Relation::equal);
     return sub(cmp->args[0]) == sub(cmp->args[1]);
@@ -110,7 +112,8 @@ TEST_CASE("what cannot stream says why") {
     kernel k<T>(X: T[M, N], Y: T[N]) -> O: T[M] {
       A[i] = max[j](X[i, j])
       O[i] = sum[j](relu(X[i, j] - A[i]) * Y[j])
-    })").value());
+    })")
+                            .value());
   REQUIRE(streams.nests.size() == 1);
   REQUIRE(streams.nests[0].phases.size() == 2);
   CHECK(streams.nests[0].phases[1].reason.find("no factor") != std::string::npos);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `attune bench`: the median over many runs beside the machine's FMA peak, and beside plain Eigen where asked.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <iostream>
 #include <optional>
-
-#include <fmt/format.h>
 
 #include "backend/cpu/cpu.hpp"
 #include "command.hpp"
@@ -66,14 +66,28 @@ int bench_command(const Options& o) {
     Json dims = Json::object(), schedule = Json::object();
     for (const auto& [name, size] : s.shapes.dims) dims[name] = size;
     for (const auto& [key, value] : kernel.schedule()) schedule[key] = value;
-    Json out{{"kernel", s.kernel_name}, {"target", kernel.target().text()}, {"arch", cpu::host().name}, {"dims", dims},
-             {"compile_ms", first.compile_ms}, {"load_ms", first.load_ms}, {"cache", first.cache},
-             {"median_us", us}, {"min_us", least}, {"spread", spread}, {"rounds", times.size()}, {"threads", threads},
-             {"visible", work.visible}, {"flop", work.flop}, {"byte", work.byte}, {"tflops", gflops * 1e-3},
+    Json out{{"kernel", s.kernel_name},
+             {"target", kernel.target().text()},
+             {"arch", cpu::host().name},
+             {"dims", dims},
+             {"compile_ms", first.compile_ms},
+             {"load_ms", first.load_ms},
+             {"cache", first.cache},
+             {"median_us", us},
+             {"min_us", least},
+             {"spread", spread},
+             {"rounds", times.size()},
+             {"threads", threads},
+             {"visible", work.visible},
+             {"flop", work.flop},
+             {"byte", work.byte},
+             {"tflops", gflops * 1e-3},
              {"gbps", work.byte / us * 1e-3}};
     if (peak > 0) {
       out["percent_of_peak"] = percent;
-      out["peak"] = {{"gflops", peak}, {"how", "independent FMA chains in registers, timed in this process between the runs, times threads"}};
+      out["peak"] = {
+          {"gflops", peak},
+          {"how", "independent FMA chains in registers, timed in this process between the runs, times threads"}};
     }
     if (eigen) out["eigen"] = {{"median_us", median(eigen_times) * 1e6}, {"ratio", median(eigen_times) * 1e6 / us}};
     out["schedule"] = schedule;
@@ -81,17 +95,21 @@ int bench_command(const Options& o) {
     std::cout << out.dump(2) << "\n";
     return done;
   }
-  std::cout << fmt::format("{} on {} ({} thread{}): median {:.1f} us of {} runs (least {:.1f}, spread {:.0f} %)\n", s.kernel_name, cpu::host().name,
-                           threads, threads == 1 ? "" : "s", us, times.size(), least, 100 * spread);
-  std::cout << fmt::format("  {} visible elements, {:.3f} GFLOP: {:.1f} GFLOP/s, {:.2f} GB/s\n", work.visible, work.flop * 1e-9, gflops, work.byte / us * 1e-3);
+  std::cout << fmt::format("{} on {} ({} thread{}): median {:.1f} us of {} runs (least {:.1f}, spread {:.0f} %)\n",
+                           s.kernel_name, cpu::host().name, threads, threads == 1 ? "" : "s", us, times.size(), least,
+                           100 * spread);
+  std::cout << fmt::format("  {} visible elements, {:.3f} GFLOP: {:.1f} GFLOP/s, {:.2f} GB/s\n", work.visible,
+                           work.flop * 1e-9, gflops, work.byte / us * 1e-3);
   if (peak > 0) {
     int bar = static_cast<int>(std::clamp(percent / 2, 0.0, 50.0));
     std::string picture;
     for (int k = 0; k < 50; ++k) picture += k < bar ? "█" : "·";
-    std::cout << fmt::format("  {:.1f} % of the FMA peak timed beside it ({:.1f} GFLOP/s)\n  {}\n", percent, peak, picture);
+    std::cout << fmt::format("  {:.1f} % of the FMA peak timed beside it ({:.1f} GFLOP/s)\n  {}\n", percent, peak,
+                             picture);
   }
   if (eigen)
-    std::cout << fmt::format("  the same as Eigen matrix operations: {:.1f} us, attune is {:.2f} times as fast\n", median(eigen_times) * 1e6, median(eigen_times) * 1e6 / us);
+    std::cout << fmt::format("  the same as Eigen matrix operations: {:.1f} us, attune is {:.2f} times as fast\n",
+                             median(eigen_times) * 1e6, median(eigen_times) * 1e6 / us);
   return done;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `attune env`: what was found on this machine and what to install for the rest.
-#include <iostream>
-
 #include <fmt/format.h>
+
+#include <iostream>
 
 #include "command.hpp"
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `attune run`: inputs, one run, results, and the comparison with the f64 reference.
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <optional>
-
-#include <fmt/format.h>
 
 #include "backend/binding.hpp"
 #include "backend/reference/reference.hpp"
@@ -71,7 +71,9 @@ Comparison compare(const TensorRef& got, const TensorRef& wanted, double relativ
   return c;
 }
 
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf"); }
+Json number(double value) {
+  return std::isfinite(value) ? Json(value) : Json(std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+}
 
 }  // namespace
 
@@ -87,7 +89,8 @@ int run_command(const Options& o) {
   RunReport report = expect(kernel.run(s.arguments));
   double total_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - started).count();
   if (report.out_of_range)
-    std::cerr << "warning: a gather left its tensor; such elements counted as absent (the out-of-range flag is raised)\n";
+    std::cerr
+        << "warning: a gather left its tensor; such elements counted as absent (the out-of-range flag is raised)\n";
 
   std::vector<std::optional<Comparison>> comparisons(s.results.size());
   bool good = true;
@@ -140,17 +143,21 @@ int run_command(const Options& o) {
     std::cout << out.dump(2) << "\n";
   } else {
     std::string sizes;
-    for (const auto& [name, size] : s.shapes.dims) sizes += fmt::format("{}{}={}", sizes.empty() ? "" : " ", name, size);
+    for (const auto& [name, size] : s.shapes.dims)
+      sizes += fmt::format("{}{}={}", sizes.empty() ? "" : " ", name, size);
     std::cout << fmt::format("{} on {}: {}\n", s.kernel_name, kernel.target().text(), sizes);
     for (std::size_t k = 0; k < s.results.size(); ++k) {
-      std::cout << fmt::format("  {}: {} [{}]", s.results[k].first, name(s.results[k].second.dtype), fmt::join(s.results[k].second.shape, ", "));
+      std::cout << fmt::format("  {}: {} [{}]", s.results[k].first, name(s.results[k].second.dtype),
+                               fmt::join(s.results[k].second.shape, ", "));
       if (const auto& c = comparisons[k])
-        std::cout << fmt::format("  max error {:.2e}, rms {:.2e} (reference rms {:.2e}, limit {:.2e}): {}", c->max_error, c->rms_error,
-                                 c->reference_rms, c->limit, c->good ? "good" : "WRONG");
+        std::cout << fmt::format("  max error {:.2e}, rms {:.2e} (reference rms {:.2e}, limit {:.2e}): {}",
+                                 c->max_error, c->rms_error, c->reference_rms, c->limit, c->good ? "good" : "WRONG");
       std::cout << "\n";
     }
-    std::cout << fmt::format("  run {:.3f} ms, compile {:.1f} ms ({}), together {:.1f} ms\n", report.run_ms, report.compile_ms, report.cache, total_ms);
-    for (const Materialised& m : kernel.materialised()) std::cout << "  stored: " << m.name << " (" << m.reason << ")\n";
+    std::cout << fmt::format("  run {:.3f} ms, compile {:.1f} ms ({}), together {:.1f} ms\n", report.run_ms,
+                             report.compile_ms, report.cache, total_ms);
+    for (const Materialised& m : kernel.materialised())
+      std::cout << "  stored: " << m.name << " (" << m.reason << ")\n";
     if (!o.outputs.empty()) std::cout << "  wrote " << o.outputs << "\n";
   }
   if (!good) {

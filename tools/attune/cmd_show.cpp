@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `attune check`, `attune show`, `attune explain`: what a text means and what it becomes.
-#include <iostream>
-
 #include <fmt/format.h>
+
+#include <iostream>
 
 #include "backend/cpu/cpu.hpp"
 #include "command.hpp"
@@ -51,7 +51,8 @@ void default_types(Session& s) {
   }
   for (const Sym& var : s.inferred.type_variables) s.types.try_emplace(var.text(), DType::f32);
   for (const auto& scalar : s.inferred.scalars)
-    if (scalar.is_const && !scalar.default_value) usage("const scalar `" + scalar.sym.text() + "` has no value", "give it with --set");
+    if (scalar.is_const && !scalar.default_value)
+      usage("const scalar `" + scalar.sym.text() + "` has no value", "give it with --set");
   s.bound = expect(tensor::bind_types(s.inferred, s.types, s.consts));
 }
 
@@ -61,7 +62,7 @@ int check_command(const Options& o) {
   Program program = load_program(o);
   auto kernels = program.kernels();
   if (!o.kernel.empty()) kernels = {choose_kernel(program, o)};
-  if (kernels.empty()) choose_kernel(program, o);
+  if (kernels.empty()) kernels = {""};  // inference says what is missing
   Json all = Json::array();
   Diagnostics errors;
   std::string text;
@@ -73,16 +74,19 @@ int check_command(const Options& o) {
       continue;
     }
     std::vector<std::string> params, results, definitions;
-    for (const auto& t : inferred->tensors) params.push_back(fmt::format("{}: {}[{}]", t.sym.text(), type_text(t.type), extents_text(t.extents)));
+    for (const auto& t : inferred->tensors)
+      params.push_back(fmt::format("{}: {}[{}]", t.sym.text(), type_text(t.type), extents_text(t.extents)));
     for (const auto& p : inferred->scalars) {
       std::string line = p.sym.text() + ": " + (p.is_const ? "const " : "") + type_text(p.type);
       if (p.default_value) line += " = " + tensor::print(p.default_value);
       params.push_back(line);
     }
-    for (const auto& t : inferred->results) results.push_back(fmt::format("{}: {}[{}]", t.sym.text(), type_text(t.type), extents_text(t.extents)));
+    for (const auto& t : inferred->results)
+      results.push_back(fmt::format("{}: {}[{}]", t.sym.text(), type_text(t.type), extents_text(t.extents)));
     for (const auto& d : inferred->definitions) {
       std::string list;
-      for (const auto& r : d.indices) list += (list.empty() ? "" : ", ") + r.index.text() + " in 0.." + tensor::print(r.hi);
+      for (const auto& r : d.indices)
+        list += (list.empty() ? "" : ", ") + r.index.text() + " in 0.." + tensor::print(r.hi);
       definitions.push_back(fmt::format("{}[{}]: {}", d.sym.text(), list, type_text(d.body->type)));
     }
     text += fmt::format("kernel {}({})\n  -> {}\n", kernel, fmt::join(params, ", "), fmt::join(results, ", "));
@@ -90,8 +94,10 @@ int check_command(const Options& o) {
     all.push_back({{"kernel", kernel}, {"parameters", params}, {"results", results}, {"definitions", definitions}});
   }
   if (!errors.empty()) fail(exit_of(errors), errors);
-  if (o.json) std::cout << Json{{"kernels", all}}.dump(2) << "\n";
-  else std::cout << text;
+  if (o.json)
+    std::cout << Json{{"kernels", all}}.dump(2) << "\n";
+  else
+    std::cout << text;
   return done;
 }
 
@@ -111,21 +117,26 @@ int show_command(const Options& o) {
     std::cout << tensor::print(s.inferred);
     return done;
   }
-  if (!o.shape.empty() || !o.inputs.empty()) open_inputs(s, 1);
-  else default_types(s);
+  if (!o.shape.empty() || !o.inputs.empty())
+    open_inputs(s, 1);
+  else
+    default_types(s);
   if (stage == "mask") {
     if (o.shape.empty() && o.inputs.empty()) usage("a mask needs sizes", "give --shape, or --inputs");
     std::cout << mask_picture(s, 64, 32);
     return done;
   }
   auto lowered = expect(loop::build(s.bound, lower_options(s)));
-  if (stage == "stream") std::cout << lowered.streams;
+  if (stage == "stream")
+    std::cout << lowered.streams;
   else if (stage == "schedule") {
     for (const auto& [key, value] : lowered.kernel.schedule.values()) {
       auto why = lowered.kernel.schedule.why.find(key);
-      std::cout << fmt::format("{:<10} {:<10} {}\n", key, value, why == lowered.kernel.schedule.why.end() ? "" : why->second);
+      std::cout << fmt::format("{:<10} {:<10} {}\n", key, value,
+                               why == lowered.kernel.schedule.why.end() ? "" : why->second);
     }
-  } else if (stage == "loop") std::cout << loop::print(lowered.kernel);
+  } else if (stage == "loop")
+    std::cout << loop::print(lowered.kernel);
   else if (stage.rfind("loop:", 0) == 0) {
     std::string known;
     for (const auto& [pass, text] : lowered.stages) {
@@ -140,7 +151,8 @@ int show_command(const Options& o) {
     std::string ir = expect(cpu::emit(lowered.kernel, cpu::host()));
     std::cout << (stage == "source" ? ir : expect(cpu::assembly(ir, cpu::host())));
   } else {
-    usage("there is no stage `" + stage + "`", "one of tokens, ast, tensor, stream, schedule, loop, loop:PASS, source, asm, mask");
+    usage("there is no stage `" + stage + "`",
+          "one of tokens, ast, tensor, stream, schedule, loop, loop:PASS, source, asm, mask");
   }
   return done;
 }

@@ -2,16 +2,14 @@
 // What the subcommands share: options as given, exit codes, the loaded program with its inputs, and reporting.
 #pragma once
 #include <attune/attune.hpp>
-
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "safetensors.hpp"
 #include "tensor/ir.hpp"
@@ -21,12 +19,20 @@ namespace attune::tool {
 using Json = nlohmann::ordered_json;
 
 /// Exit codes of the command; a promise to scripts.
-enum Exit : int { done = 0, program_error = 1, usage_error = 2, data_error = 3, target_error = 4, verify_error = 5, internal_error = 70 };
+enum Exit : int {
+  done = 0,
+  program_error = 1,
+  usage_error = 2,
+  data_error = 3,
+  target_error = 4,
+  verify_error = 5,
+  internal_error = 70
+};
 
 /// Options as given on the command line; the same struct for every subcommand.
 struct Options {
-  std::string file;                     ///< FILE, "-", "std:NAME"; "" with -e
-  std::string text;                     ///< -e
+  std::string file;  ///< FILE, "-", "std:NAME"; "" with -e
+  std::string text;  ///< -e
   std::string kernel;
   std::vector<std::string> inputs;
   std::string outputs;
@@ -36,9 +42,9 @@ struct Options {
   std::optional<std::uint64_t> random;
   bool verify = false, json = false, require_fused = false, no_cache = false, verbose = false;
   std::string dump;
-  std::string stage = "loop";           ///< show
-  std::string against;                  ///< bench
-  int rounds = 0;                       ///< bench; 0: as many as fit
+  std::string stage = "loop";  ///< show
+  std::string against;         ///< bench
+  int rounds = 0;              ///< bench; 0: as many as fit
 };
 
 /// A failure with its exit code: thrown inside the tool, reported once in main().
@@ -71,13 +77,13 @@ struct Session {
   Options options;
   Program program;
   std::string kernel_name;
-  tensor::Program inferred;      ///< types open
-  tensor::Program bound;         ///< types bound
+  tensor::Program inferred;  ///< types open
+  tensor::Program bound;     ///< types bound
   std::map<std::string, DType> types;
   std::map<std::string, double> consts;
   CompileOptions compile;
-  Arguments inputs;              ///< tensors, scalars and dims
-  Arguments arguments;           ///< inputs and results
+  Arguments inputs;     ///< tensors, scalars and dims
+  Arguments arguments;  ///< inputs and results
   CallShapes shapes;
   std::vector<std::pair<std::string, TensorRef>> results;
   std::vector<Owned> memory;
@@ -99,7 +105,7 @@ CompileOptions compile_options(const Options& options, const Session& session);
 
 /// Sizes, FLOPs of visible elements, bytes of inputs and outputs.
 struct Work {
-  std::int64_t visible = 0;   ///< elements of all streams that count
+  std::int64_t visible = 0;  ///< elements of all streams that count
   double flop = 0;
   double byte = 0;
 };

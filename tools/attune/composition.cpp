@@ -3,6 +3,9 @@
 // product, each as Eigen's own operations over whole matrices, one (batch, head) at a time, heads dealt to threads.
 #include "composition.hpp"
 
+// Compiled for this machine (see CMakeLists.txt), so that the peer is not held back; a namespace of its own keeps these
+// instantiations apart from those of the rest, which are compiled for any machine.
+#define Eigen EigenForThisMachine
 #include <Eigen/Dense>
 #include <atomic>
 #include <limits>
@@ -44,13 +47,17 @@ struct Operand {
   std::vector<Expr> subscripts;
   Sym row, column;
 
-  View at(const std::unordered_map<Sym, Expr>& fixed, const Binding& call, Eigen::Index rows, Eigen::Index columns) const {
+  View at(const std::unordered_map<Sym, Expr>& fixed, const Binding& call, Eigen::Index rows,
+          Eigen::Index columns) const {
     std::int64_t offset = 0, row_stride = 0, column_stride = 0;
     for (std::size_t k = 0; k < subscripts.size(); ++k) {
       const auto* direct = get_if<tensor::Index>(subscripts[k]);
-      if (direct && direct->index == row) row_stride = ref.strides[k];
-      else if (direct && direct->index == column) column_stride = ref.strides[k];
-      else offset += evaluate_extent(simplify(substitute(subscripts[k], fixed)), call) * ref.strides[k];
+      if (direct && direct->index == row)
+        row_stride = ref.strides[k];
+      else if (direct && direct->index == column)
+        column_stride = ref.strides[k];
+      else
+        offset += evaluate_extent(simplify(substitute(subscripts[k], fixed)), call) * ref.strides[k];
     }
     return View(static_cast<const float*>(ref.data) + offset, rows, columns, {row_stride, column_stride});
   }
@@ -84,7 +91,8 @@ Result<Composition> compose(const Session& s) {
       if (dot || f.inverse) return refuse("its score is more than one contraction");
       dot = reduce;
     } else if (const auto* scalar = get_if<Scalar>(f.expr)) {
-      scale *= f.inverse ? 1 / std::get<double>(call.scalars.at(scalar->scalar)) : std::get<double>(call.scalars.at(scalar->scalar));
+      scale *= f.inverse ? 1 / std::get<double>(call.scalars.at(scalar->scalar))
+                         : std::get<double>(call.scalars.at(scalar->scalar));
     } else if (auto value = real_value(f.expr)) {
       scale *= f.inverse ? 1 / *value : *value;
     } else {
@@ -153,7 +161,8 @@ Result<Composition> compose(const Session& s) {
           fixed[heads[h].index] = integer(rest % size);
           rest /= size;
         }
-        scores.noalias() = (q.at(fixed, call, m, depth) * static_cast<float>(scale)) * k.at(fixed, call, n, depth).transpose();
+        scores.noalias() =
+            (q.at(fixed, call, m, depth) * static_cast<float>(scale)) * k.at(fixed, call, n, depth).transpose();
         if (mask->size()) scores += *mask;
         Eigen::VectorXf top = scores.rowwise().maxCoeff();
         scores = (scores.colwise() - top).array().exp().matrix();

@@ -23,9 +23,13 @@ void running_options(CLI::App& app, Options& o) {
   app.add_option("--shape", o.shape, "sizes of dims that the inputs do not fix: B=1,H=8")->delimiter(',');
   app.add_option("--set", o.set, "a scalar parameter: NAME=VALUE (repeatable)");
   app.add_option("--map", o.map, "a file's tensor under a parameter's name: FILE_NAME=PARAMETER (repeatable)");
-  app.add_option("--dtype", o.dtype, "a type variable that the inputs do not fix: T=bf16 (default f32 for random inputs)")->delimiter(',');
-  app.add_option("--schedule", o.schedule, "single choices: tile.m=128,tile.n=64,lanes=32,operands=packed")->delimiter(',');
-  app.add_option("--threads", o.threads, "CPU threads (default: physical cores the process may use)")->check(CLI::Range(1, 4096));
+  app.add_option("--dtype", o.dtype,
+                 "a type variable that the inputs do not fix: T=bf16 (default f32 for random inputs)")
+      ->delimiter(',');
+  app.add_option("--schedule", o.schedule, "single choices: tile.m=128,tile.n=64,lanes=32,operands=packed")
+      ->delimiter(',');
+  app.add_option("--threads", o.threads, "CPU threads (default: physical cores the process may use)")
+      ->check(CLI::Range(1, 4096));
   app.add_option("--random", o.random, "draw normal(0,1) inputs from this seed; integers within what they index");
   app.add_flag("--require-fused", o.require_fused, "a stored intermediate is an error");
   app.add_flag("--no-cache", o.no_cache, "do not use the disk cache");
@@ -43,8 +47,10 @@ int main(int argc, char** argv) {
   app.name("attune");
   app.require_subcommand(1);
   app.set_version_flag("--version", "attune " ATTUNE_VERSION);
-  app.footer("FILE may be std:NAME; `attune env` lists the standard programs.\n"
-             "Exit codes: 0 done, 1 wrong program, 2 usage, 3 data do not fit, 4 target not available, 5 verification failed.");
+  app.footer(
+      "FILE may be std:NAME; `attune env` lists the standard programs.\n"
+      "Exit codes: 0 done, 1 wrong program, 2 usage, 3 data do not fit, 4 target not available, 5 verification "
+      "failed.");
 
   auto* run = app.add_subcommand("run", "run a program on inputs and write its results");
   running_options(*run, o);
@@ -54,11 +60,16 @@ int main(int argc, char** argv) {
   program_options(*check, o);
   auto* show = app.add_subcommand("show", "print one stage of the way from text to machine code");
   running_options(*show, o);
-  show->add_option("--stage", o.stage, "tokens, ast, tensor, stream, schedule, loop, loop:PASS (lower, tile, partition, place, map), source, asm, mask")->capture_default_str();
+  show->add_option("--stage", o.stage,
+                   "tokens, ast, tensor, stream, schedule, loop, loop:PASS (lower, tile, partition, place, map), "
+                   "source, asm, mask")
+      ->capture_default_str();
   auto* bench = app.add_subcommand("bench", "time a program and compare with the machine's peak");
   running_options(*bench, o);
-  bench->add_option("--rounds", o.rounds, "timed runs (default: about two seconds' worth)")->check(CLI::Range(1, 1000000));
-  bench->add_option("--against", o.against, "also time the same with `eigen`: the formula as a sequence of matrix operations");
+  bench->add_option("--rounds", o.rounds, "timed runs (default: about two seconds' worth)")
+      ->check(CLI::Range(1, 1000000));
+  bench->add_option("--against", o.against,
+                    "also time the same with `eigen`: the formula as a sequence of matrix operations");
   auto* env = app.add_subcommand("env", "what was found on this machine: libraries, CPU, caches, standard programs");
   env->add_flag("--json", o.json, "as JSON");
   auto* explain = app.add_subcommand("explain", "the long text of an error code, or what was derived for a program");

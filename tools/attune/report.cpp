@@ -21,7 +21,7 @@ Exit exit_of(const Diagnostics& diagnostics) {
   for (const Diagnostic& d : diagnostics) {
     if (d.severity != Severity::error || d.code.size() < 3) continue;
     const std::string group = d.code.substr(1, 2);
-    if (d.code == "A0603" || d.code == "A0604" || d.code == "A0605") return target_error;
+    if (d.code == "A0603" || d.code == "A0604" || d.code == "A0607" || d.code == "A0522") return target_error;
     if (d.code == "A0611" || d.code == "A0612") return data_error;
     if (group == "04" || group == "06") return usage_error;
     if (group == "05") return data_error;

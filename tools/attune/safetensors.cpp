@@ -32,9 +32,9 @@ Diagnostic failure(const char* code, std::string message, std::string help = {})
 
 std::optional<DType> dtype_of(const std::string& word) {
   static const std::map<std::string, DType> words = {
-      {"F32", DType::f32}, {"F16", DType::f16},         {"BF16", DType::bf16},      {"F8_E4M3", DType::f8e4m3},
-      {"F8_E5M2", DType::f8e5m2}, {"I64", DType::i64},  {"I32", DType::i32},        {"I8", DType::i8},
-      {"U8", DType::u8},   {"BOOL", DType::boolean}};
+      {"F32", DType::f32},        {"F16", DType::f16},     {"BF16", DType::bf16}, {"F8_E4M3", DType::f8e4m3},
+      {"F8_E5M2", DType::f8e5m2}, {"I64", DType::i64},     {"I32", DType::i32},   {"I8", DType::i8},
+      {"U8", DType::u8},          {"BOOL", DType::boolean}};
   auto at = words.find(word);
   return at == words.end() ? std::nullopt : std::optional(at->second);
 }
@@ -58,7 +58,7 @@ const char* word_of(DType type) {
 /// Bytes of one element of any safetensors type; 0 for a word that is none.
 std::uint64_t element_bytes(const std::string& word) {
   static const std::map<std::string, std::uint64_t> sizes = {
-      {"F64", 8}, {"I64", 8}, {"U64", 8}, {"F32", 4}, {"I32", 4}, {"U32", 4},     {"F16", 2},     {"BF16", 2},
+      {"F64", 8}, {"I64", 8}, {"U64", 8}, {"F32", 4}, {"I32", 4},  {"U32", 4},     {"F16", 2},     {"BF16", 2},
       {"I16", 2}, {"U16", 2}, {"I8", 1},  {"U8", 1},  {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"C64", 8}};
   auto at = sizes.find(word);
   return at == sizes.end() ? 0 : at->second;
@@ -81,8 +81,7 @@ std::string duplicate_key(std::string_view text) {
 
 Result<SafetensorsFile> read_safetensors(const std::string& path) {
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0)
-    return failure("A0611", "cannot read `" + path + "`: " + std::strerror(errno));
+  if (stat(path.c_str(), &info) != 0) return failure("A0611", "cannot read `" + path + "`: " + std::strerror(errno));
   if (!S_ISREG(info.st_mode)) return failure("A0611", "cannot read `" + path + "`: it is not a regular file");
   std::ifstream in(path, std::ios::binary);
   if (!in) return failure("A0611", "cannot read `" + path + "`: " + std::strerror(errno));
@@ -93,7 +92,8 @@ Result<SafetensorsFile> read_safetensors(const std::string& path) {
   return parse_safetensors(bytes, path);
 }
 
-Result<SafetensorsFile> parse_safetensors(std::shared_ptr<const std::vector<std::uint8_t>> bytes, const std::string& path) {
+Result<SafetensorsFile> parse_safetensors(std::shared_ptr<const std::vector<std::uint8_t>> bytes,
+                                          const std::string& path) {
   auto malformed = [&](const std::string& what) {
     return failure("A0612", "`" + path + "` is not a valid safetensors file: " + what,
                    "write it again with the safetensors library of your framework");
@@ -110,15 +110,20 @@ Result<SafetensorsFile> parse_safetensors(std::shared_ptr<const std::vector<std:
   int depth = 0, deepest = 0;
   bool quoted = false;
   for (std::size_t k = 0; k < text.size(); ++k) {
-    if (quoted && text[k] == '\\') ++k;
-    else if (text[k] == '"') quoted = !quoted;
-    else if (!quoted && (text[k] == '{' || text[k] == '[')) deepest = std::max(deepest, ++depth);
-    else if (!quoted && (text[k] == '}' || text[k] == ']')) --depth;
+    if (quoted && text[k] == '\\')
+      ++k;
+    else if (text[k] == '"')
+      quoted = !quoted;
+    else if (!quoted && (text[k] == '{' || text[k] == '['))
+      deepest = std::max(deepest, ++depth);
+    else if (!quoted && (text[k] == '}' || text[k] == ']'))
+      --depth;
   }
   if (deepest > 16) return malformed("its header nests " + std::to_string(deepest) + " deep");
   Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded() || !json.is_object()) return malformed("its header is not a JSON object");
-  if (std::string twice = duplicate_key(text); !twice.empty()) return malformed("the name `" + twice + "` occurs twice");
+  if (std::string twice = duplicate_key(text); !twice.empty())
+    return malformed("the name `" + twice + "` occurs twice");
   const std::uint64_t size = bytes->size() - 8 - header;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
   for (const auto& [name, entry] : json.items()) {
@@ -127,8 +132,7 @@ Result<SafetensorsFile> parse_safetensors(std::shared_ptr<const std::vector<std:
     if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets"))
       return wrong("dtype, shape or data_offsets is missing");
     const auto &dtype = entry["dtype"], &shape = entry["shape"], &offsets = entry["data_offsets"];
-    if (!dtype.is_string() || !element_bytes(dtype.get<std::string>()))
-      return wrong("unknown dtype " + dtype.dump());
+    if (!dtype.is_string() || !element_bytes(dtype.get<std::string>())) return wrong("unknown dtype " + dtype.dump());
     if (!shape.is_array() || !offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
         !offsets[1].is_number_unsigned())
       return wrong("shape or data_offsets has the wrong form");
@@ -167,7 +171,8 @@ Result<bool> write_safetensors(const std::string& path, const std::vector<std::p
   std::uint64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
     std::uint64_t bytes = static_cast<std::uint64_t>(tensor.element_count()) * size_of(tensor.dtype);
-    header[name] = {{"dtype", word_of(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + bytes}}};
+    header[name] = {
+        {"dtype", word_of(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + bytes}}};
     offset += bytes;
   }
   std::string text = header.dump();

@@ -3,7 +3,6 @@
 #pragma once
 #include <attune/diagnostic.hpp>
 #include <attune/tensor_ref.hpp>
-
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,8 +13,8 @@ namespace attune::tool {
 
 struct StoredTensor {
   std::string name;
-  std::string dtype_word;         ///< as the file says: "F32", "I64", ...
-  std::optional<DType> dtype;     ///< nothing for types that attune does not have (F64, I16, ...)
+  std::string dtype_word;      ///< as the file says: "F32", "I64", ...
+  std::optional<DType> dtype;  ///< nothing for types that attune does not have (F64, I16, ...)
   std::vector<std::int64_t> shape;
   const std::uint8_t* data = nullptr;  ///< points into the file's bytes
 };
@@ -30,7 +29,8 @@ struct SafetensorsFile {
 /// Errors A0611 (cannot be read), A0612 (malformed, with what and where).
 Result<SafetensorsFile> read_safetensors(const std::string& path);
 /// The same from bytes.
-Result<SafetensorsFile> parse_safetensors(std::shared_ptr<const std::vector<std::uint8_t>> bytes, const std::string& path);
+Result<SafetensorsFile> parse_safetensors(std::shared_ptr<const std::vector<std::uint8_t>> bytes,
+                                          const std::string& path);
 
 /// Writes contiguous tensors to a temporary file and renames it. Error A0613 where that fails; nothing is left behind.
 Result<bool> write_safetensors(const std::string& path, const std::vector<std::pair<std::string, TensorRef>>& tensors);

@@ -47,13 +47,14 @@ std::vector<std::string> names(const tensor::Program& program) {
 
 /// The greatest value an integer tensor may take, as the program uses it: it subscripts an axis (extent - 1), or it is
 /// compared with an index (its range's end); else a small number.
-std::int64_t integer_limit(const tensor::Program& program, const Sym& target, const std::map<std::string, std::int64_t>& dims) {
+std::int64_t integer_limit(const tensor::Program& program, const Sym& target,
+                           const std::map<std::string, std::int64_t>& dims) {
   using namespace tensor;
+  using tensor::Dim;
   using tensor::Expr;
   using tensor::Index;
   using tensor::Scalar;
   using tensor::Tensor;
-  using tensor::Dim;
   Binding sizes;
   for (const Sym& dim : program.dims)
     if (auto at = dims.find(dim.text()); at != dims.end()) sizes.dims[dim] = at->second;
@@ -93,7 +94,8 @@ std::int64_t integer_limit(const tensor::Program& program, const Sym& target, co
         for (const Expr& arg : cmp->args) here = here || reads(arg);
         if (here)
           for (const Expr& arg : cmp->args)
-            if (const auto* idx = get_if<Index>(arg); idx && ends.contains(idx->index)) narrow(extent_of(ends[idx->index]));
+            if (const auto* idx = get_if<Index>(arg); idx && ends.contains(idx->index))
+              narrow(extent_of(ends[idx->index]));
       }
       return true;
     });
@@ -148,13 +150,7 @@ Program load_program(const Options& options) {
 
 std::string choose_kernel(const Program& program, const Options& options) {
   auto kernels = program.kernels();
-  if (kernels.empty()) {
-    Diagnostic d;
-    d.code = "A0200";
-    d.message = "the text has no kernel";
-    d.help = "write `kernel name(parameters) -> result { … }`";
-    fail(program_error, std::move(d));
-  }
+  if (kernels.empty()) return {};  // inference says so
   if (options.kernel.empty()) {
     if (kernels.size() == 1) return kernels[0];
     std::string list;
@@ -196,7 +192,8 @@ void open_inputs(Session& s, std::optional<std::uint64_t> random_default) {
     for (const Sym& dim : program.dims) known.push_back(dim.text());
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       std::string near = did_you_mean(name, known);
-      usage("--shape " + text + ": the program has no dim `" + name + "`", near.empty() ? "" : "did you mean `" + near + "`?");
+      usage("--shape " + text + ": the program has no dim `" + name + "`",
+            near.empty() ? "" : "did you mean `" + near + "`?");
     }
     if (dims.contains(name) && dims[name] != size) usage("--shape gives `" + name + "` two sizes");
     dims[name] = size;
@@ -205,7 +202,8 @@ void open_inputs(Session& s, std::optional<std::uint64_t> random_default) {
     auto [name, value] = split(text, "--dtype");
     auto dtype = parse_dtype(value);
     if (!dtype) usage("--dtype " + text + ": `" + value + "` is no dtype", "one of f32 f16 bf16 f8e4m3 f8e5m2");
-    bool known = std::any_of(program.type_variables.begin(), program.type_variables.end(), [&](const Sym& v) { return v.text() == name; });
+    bool known = std::any_of(program.type_variables.begin(), program.type_variables.end(),
+                             [&](const Sym& v) { return v.text() == name; });
     if (!known) usage("--dtype " + text + ": the program has no type variable `" + name + "`");
     s.types[name] = *dtype;
   }
@@ -219,16 +217,20 @@ void open_inputs(Session& s, std::optional<std::uint64_t> random_default) {
           return Sym();
         }()))
       usage("--set " + text + ": `" + name + "` is a tensor", "give tensors in a file of --inputs");
-    auto scalar = std::find_if(program.scalars.begin(), program.scalars.end(), [&](const auto& p) { return p.sym.text() == name; });
+    auto scalar = std::find_if(program.scalars.begin(), program.scalars.end(),
+                               [&](const auto& p) { return p.sym.text() == name; });
     if (scalar == program.scalars.end()) {
       std::string near = did_you_mean(name, names(program));
-      usage("--set " + text + ": the program has no scalar `" + name + "`", near.empty() ? "" : "did you mean `" + near + "`?");
+      usage("--set " + text + ": the program has no scalar `" + name + "`",
+            near.empty() ? "" : "did you mean `" + near + "`?");
     }
     if (settings.contains(name)) usage("--set gives `" + name + "` twice");
     settings[name] = value;
     const char* first = value.data();
     const char* last = first + value.size();
-    auto bad = [&] { usage("--set " + text + ": `" + value + "` is no " + std::string(attune::name(scalar->type.dtype)) + " value"); };
+    auto bad = [&] {
+      usage("--set " + text + ": `" + value + "` is no " + std::string(attune::name(scalar->type.dtype)) + " value");
+    };
     if (scalar->type.is_bool()) {
       if (value != "true" && value != "false") bad();
       s.inputs.emplace_back(name, value == "true");
@@ -257,7 +259,8 @@ void open_inputs(Session& s, std::optional<std::uint64_t> random_default) {
     }
   }
   std::erase_if(s.consts, [&](const auto& item) {
-    return std::none_of(program.scalars.begin(), program.scalars.end(), [&](const auto& p) { return p.is_const && p.sym.text() == item.first; });
+    return std::none_of(program.scalars.begin(), program.scalars.end(),
+                        [&](const auto& p) { return p.is_const && p.sym.text() == item.first; });
   });
   std::erase_if(s.inputs, [&](const Argument& a) { return s.consts.contains(a.name); });
   // Files.
@@ -275,16 +278,19 @@ void open_inputs(Session& s, std::optional<std::uint64_t> random_default) {
         continue;
       }
       if (origin.contains(name)) {
-        errors.push_back(data_problem("A0510", "`" + name + "` is in two files: `" + origin[name] + "` and `" + path + "`", "use --map, or one file"));
+        errors.push_back(data_problem("A0503",
+                                      "`" + name + "` is in two files: `" + origin[name] + "` and `" + path + "`",
+                                      "use --map, or one file"));
         continue;
       }
       origin[name] = path;
       if (settings.contains(name)) {
-        errors.push_back(data_problem("A0510", "`" + name + "` has two values: --set and a tensor of `" + path + "`"));
+        errors.push_back(data_problem("A0503", "`" + name + "` has two values: --set and a tensor of `" + path + "`"));
         continue;
       }
       if (!t.dtype) {
-        Diagnostic d = data_problem("A0504", "`" + name + "` has dtype " + t.dtype_word + ", which attune does not read");
+        Diagnostic d =
+            data_problem("A0505", "`" + name + "` has dtype " + t.dtype_word + ", which attune does not read");
         d.tensor = name;
         d.found = t.dtype_word;
         errors.push_back(d);
@@ -292,7 +298,8 @@ void open_inputs(Session& s, std::optional<std::uint64_t> random_default) {
       }
       // Data in the file need not be aligned for their type.
       Owned copy = allocate(*t.dtype, t.shape, false);
-      if (copy.ref.element_count()) std::memcpy(copy.ref.data, t.data, static_cast<std::size_t>(copy.ref.element_count()) * size_of(*t.dtype));
+      if (copy.ref.element_count())
+        std::memcpy(copy.ref.data, t.data, static_cast<std::size_t>(copy.ref.element_count()) * size_of(*t.dtype));
       s.inputs.emplace_back(name, copy.ref);
       s.memory.push_back(std::move(copy));
     }
@@ -312,14 +319,16 @@ void open_inputs(Session& s, std::optional<std::uint64_t> random_default) {
       for (const Argument& a : s.inputs)
         if (const auto* ref = std::get_if<TensorRef>(&a.value); ref && a.name == t.sym.text())
           for (std::size_t k = 0; k < std::min(ref->shape.size(), t.extents.size()); ++k)
-            if (const auto* d = tensor::get_if<tensor::Dim>(t.extents[k])) known.try_emplace(d->dim.text(), ref->shape[k]);
+            if (const auto* d = tensor::get_if<tensor::Dim>(t.extents[k]))
+              known.try_emplace(d->dim.text(), ref->shape[k]);
     Binding sizes;
     Diagnostics missing;
     for (const Sym& dim : bound.dims) {
       if (auto at = known.find(dim.text()); at != known.end()) {
         sizes.dims[dim] = at->second;
       } else {
-        missing.push_back(data_problem("A0502", "dim `" + dim.text() + "` has no size", "give it with --shape " + dim.text() + "=…"));
+        missing.push_back(
+            data_problem("A0509", "dim `" + dim.text() + "` has no size", "give it with --shape " + dim.text() + "=…"));
       }
     }
     for (const auto& scalar : bound.scalars)
@@ -329,7 +338,8 @@ void open_inputs(Session& s, std::optional<std::uint64_t> random_default) {
     if (!missing.empty()) fail(data_error, missing);
     std::mt19937_64 engine(*random);
     for (const auto& t : bound.tensors) {
-      bool given = std::any_of(s.inputs.begin(), s.inputs.end(), [&](const Argument& a) { return a.name == t.sym.text(); });
+      bool given =
+          std::any_of(s.inputs.begin(), s.inputs.end(), [&](const Argument& a) { return a.name == t.sym.text(); });
       if (given) continue;
       std::vector<std::int64_t> shape;
       double total = static_cast<double>(size_of(t.type.dtype));
@@ -338,7 +348,8 @@ void open_inputs(Session& s, std::optional<std::uint64_t> random_default) {
         total *= static_cast<double>(shape.back());
       }
       if (total > 64e9)
-        fail(target_error, data_problem("A0604", "`" + t.sym.text() + "` would need " + std::to_string(total / 1e9) + " GB of memory"));
+        fail(target_error, data_problem("A0604", "`" + t.sym.text() + "` would need " + std::to_string(total / 1e9) +
+                                                     " GB of memory"));
       Owned made = allocate(t.type.dtype, shape, false);
       draw(made, engine, integer_limit(bound, t.sym, known));
       s.inputs.emplace_back(t.sym.text(), made.ref);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much work a call is: visible elements counted exactly from the guards, FLOPs of their contractions, bytes of inputs
-// and outputs. And the guard as a picture.
+// How much work a call is: visible elements counted exactly from the guards, FLOPs of their contractions, bytes of
+// inputs and outputs. And the guard as a picture.
 #include <algorithm>
 #include <cmath>
 
@@ -27,15 +27,18 @@ using namespace tensor;  // NOLINT: builds expressions throughout
 
 /// Runs a small program that counts, for each value of `rows`, how many streamed elements are visible, and sums it up.
 /// Conjuncts that are solved for the last streamed index are counted in closed form.
-double count_visible(const Session& s, const Binding& call, const tensor::Nest& nest, const Phase& phase, const Expr& guard) {
+double count_visible(const Session& s, const Binding& call, const tensor::Nest& nest, const Phase& phase,
+                     const Expr& guard) {
   auto length = [&](const IndexRange& r) {
     return static_cast<double>(std::max<std::int64_t>(0, evaluate_extent(r.hi, call) - evaluate_extent(r.lo, call)));
   };
   double repeated = 1;
   std::vector<IndexRange> rows;
   for (const IndexRange& r : nest.rows) {
-    if (guard && mentions(guard, r.index)) rows.push_back(r);
-    else repeated *= length(r);
+    if (guard && mentions(guard, r.index))
+      rows.push_back(r);
+    else
+      repeated *= length(r);
   }
   double along = 1;
   for (const IndexRange& r : phase.over) along *= length(r);
@@ -72,7 +75,8 @@ double count_visible(const Session& s, const Binding& call, const tensor::Nest& 
   binding.tensors[count] = memory.ref;
   expect(reference::run(counter, binding));
   double total = 0;
-  for (std::int64_t k = 0; k < memory.ref.element_count(); ++k) total += static_cast<double>(static_cast<const std::int64_t*>(memory.ref.data)[k]);
+  for (std::int64_t k = 0; k < memory.ref.element_count(); ++k)
+    total += static_cast<double>(static_cast<const std::int64_t*>(memory.ref.data)[k]);
   return total * repeated;
 }
 
@@ -86,7 +90,9 @@ void inner_flop(const Expr& expr, const Binding& call, std::vector<Expr>& seen, 
     seen.push_back(e);
     if (reduce->op == ReduceOp::sum && factors(reduce->body).size() > 1) {
       double depth = 2;
-      for (const IndexRange& r : reduce->over) depth *= static_cast<double>(std::max<std::int64_t>(0, evaluate_extent(r.hi, call) - evaluate_extent(r.lo, call)));
+      for (const IndexRange& r : reduce->over)
+        depth *=
+            static_cast<double>(std::max<std::int64_t>(0, evaluate_extent(r.hi, call) - evaluate_extent(r.lo, call)));
       flop += depth;
     }
     return true;
@@ -120,7 +126,9 @@ Work count_work(const Session& s) {
           double width = 2;
           for (const Sym& extra : state.extras)
             for (const IndexRange& r : nest.extras)
-              if (r.index == extra) width *= static_cast<double>(std::max<std::int64_t>(0, evaluate_extent(r.hi, call) - evaluate_extent(r.lo, call)));
+              if (r.index == extra)
+                width *= static_cast<double>(
+                    std::max<std::int64_t>(0, evaluate_extent(r.hi, call) - evaluate_extent(r.lo, call)));
           each += width;
         }
       }
@@ -128,7 +136,8 @@ Work count_work(const Session& s) {
       work.flop += visible * each;
     }
   for (const Argument& a : s.arguments)
-    if (const auto* ref = std::get_if<TensorRef>(&a.value)) work.byte += static_cast<double>(ref->element_count()) * static_cast<double>(size_of(ref->dtype));
+    if (const auto* ref = std::get_if<TensorRef>(&a.value))
+      work.byte += static_cast<double>(ref->element_count()) * static_cast<double>(size_of(ref->dtype));
   return work;
 }
 
@@ -159,7 +168,8 @@ std::string mask_picture(const Session& s, int width, int height) {
       probe.definitions = {{seen, {*i, {j.index, integer(0), j.hi}}, visible, {}}};
       probe.results = {{seen, Type{DType::u8, {}}, {i->hi, j.hi}, {}}};
       std::int64_t all = evaluate_extent(j.hi, call);
-      if (static_cast<double>(m) * static_cast<double>(all) > 64e6) return "(too large for a picture: give a smaller --shape)\n";
+      if (static_cast<double>(m) * static_cast<double>(all) > 64e6)
+        return "(too large for a picture: give a smaller --shape)\n";
       Owned memory = allocate(DType::u8, {m, all}, false);
       Binding binding = call;
       binding.tensors[seen] = memory.ref;
@@ -171,8 +181,8 @@ std::string mask_picture(const Session& s, int width, int height) {
           counts[at] += cells[y * all + x];
           ++sizes[at];
         }
-      std::string out = "rows " + i->index.text() + " 0.." + std::to_string(m) + " down, " + j.index.text() + " 0.." + std::to_string(n) +
-                        " across; █ all, ▒ some, · none\n";
+      std::string out = "rows " + i->index.text() + " 0.." + std::to_string(m) + " down, " + j.index.text() + " 0.." +
+                        std::to_string(n) + " across; █ all, ▒ some, · none\n";
       for (std::int64_t y = 0; y < rows; ++y) {
         for (std::int64_t x = 0; x < columns; ++x) {
           auto at = static_cast<std::size_t>(y * columns + x);
