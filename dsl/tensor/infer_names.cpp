@@ -95,6 +95,7 @@ void Inference::unknown(const std::string& name, Span span, Entity wanted) {
   for (const Frame* frame = frame_->caller; frame && frame_->function; frame = frame->caller)
     for (const Local& local : frame->locals)
       if (local.name == name) {
+        if (local.index) unclear(Value{index(local.index), 1, 0, false});
         d.notes = {"a function does not see its caller's indices: pass `" + name + "` as an argument"};
         return;
       }

@@ -169,17 +169,18 @@ Expr Inference::bound(const ast::Expr& e, const std::string& index) {
 void Inference::check_written(const IndexInfo& info) {
   const Polynomial lo(info.lo), hi(info.hi);
   const std::int64_t* first = lo.constant_value();
-  const std::int64_t* length = nullptr;
   const Polynomial count = hi.minus(lo);
-  length = count.constant_value();
+  const std::int64_t* length = count.constant_value();
   if (length && *length <= 0) return;  // empty whatever the sizes are
   std::set<std::pair<Sym, std::size_t>> seen;
   for (const Use& use : info.uses) {
     if (!use.extent || !seen.insert({use.target, use.axis}).second) continue;
     const Polynomial beyond = hi.minus(Polynomial(use.extent));
     const std::int64_t* surplus = beyond.constant_value();
-    const bool starts_below = first && *first < 0 && length;
-    if ((surplus && *surplus > 0 && length) || starts_below) {
+    // Extents are at least 0, so a range from 0 or below to the extent or beyond is not empty where it leaves the axis.
+    const bool below = first && *first < 0, above = surplus && *surplus > 0;
+    const bool filled = length || (first && *first <= 0 && surplus && *surplus >= 0);
+    if ((below || above) && filled) {
       Diagnostic& d =
           error("A0208", use.span,
                 "the range " + print(info.lo) + ".." + print(info.hi) + " of `" + info.sym.text() +

@@ -119,6 +119,7 @@ bool Inference::bind_index(const ast::Index& index, std::size_t first_local, Sym
     const Local& local = frame_->locals[k];
     if (local.name != index.name) continue;
     info.poisoned = true;
+    if (local.index) indices_.at(local.index).poisoned = true;  // which of the two is used is unclear
     Diagnostic& d = k >= first_local
                         ? error("A0202", index.span, quoted_name + " is bound twice here", "the second time")
                         : error("A0205", index.span,

@@ -2,7 +2,7 @@
 // Every standard program on odd sizes, in f32, f16 and bf16, on the CPU and the interpreter, against the reference.
 #include <algorithm>
 
-#include "numerics/harness.hpp"
+#include "tests/numerics/harness.hpp"
 #include "tensor/passes.hpp"
 #include "tests/catch.hpp"
 
