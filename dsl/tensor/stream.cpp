@@ -524,7 +524,7 @@ Streams stream(const Program& original) {
         available = available && earlier;
       }
       auto rows = shared_rows(fresh, builders[k]);
-      if (!available || rows.size() != root.indices.size()) continue;
+      if (!available || rows.empty() || rows.size() != root.indices.size()) continue;
       std::unordered_map<Sym, Expr> names;
       for (const auto& [from, to] : rows) names[from] = index(to);
       std::vector<Sym> renamed;

@@ -121,3 +121,14 @@ TEST_CASE("what cannot stream says why") {
   REQUIRE(scan.temporaries.size() == 1);
   CHECK(scan.temporaries[0].reason.find("every step") != std::string::npos);
 }
+
+TEST_CASE("results that share nothing do not share a nest") {
+  auto streams = derive(Program::parse(R"(
+    kernel k(X: f32[M, N], last: i32[M]) -> (Y: f32[M], Z: f32[]) {
+      Y[i] = sum[j where j < last[i]](X[i, j])
+      Z[] = sum[a, b](X[a, b])
+    })").value());
+  REQUIRE(streams.nests.size() == 2);
+  CHECK(streams.nests[0].row);
+  CHECK_FALSE(streams.nests[1].row);
+}
