@@ -93,7 +93,7 @@ std::string Emitter::run(std::size_t number) {
   emit(nest_.body);
   return finish("define void @nest" + std::to_string(number) +
                     "_run(ptr noalias %frame, i64 %task, ptr noalias align 64 %scratch) #0 {\nentry:\n"
-                    "  %zero = alloca i64, align 8\n  %sink = alloca i64, align 8\n  store i64 0, ptr %zero, align 8\n",
+                    "  %zero = alloca i64, align 8\n  %sink = alloca [16 x float], align 64\n  store i64 0, ptr %zero, align 8\n",
                 "  ret void\n}\n");
 }
 

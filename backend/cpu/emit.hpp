@@ -69,6 +69,8 @@ struct Module {
 
 /// Coefficient of an index in an integer expression that is linear in it with a literal coefficient.
 std::optional<std::int64_t> coefficient(const Expr& expr, const Sym& index);
+/// Work that an element costs, roughly in instructions.
+int cost(const Expr& expr);
 /// Whether the value or the presence of an expression can depend on an index.
 bool depends_on(const Expr& expr, const Sym& index);
 
@@ -126,6 +128,8 @@ class Emitter {
   V lane(const V& vector, int k);
   V gather_lanes(const std::vector<V>& scalars);
   V element_pointer(const V& base, Kind kind, const V& offset);
+  /// The same pointer, but opaque: LLVM's loop strength reduction does not look behind it, which saves much of its time.
+  V opaque(const V& pointer);
   V load(const V& pointer, Kind kind, int width, std::int64_t align, const Sym& memory);
   void store(const V& value, const V& pointer, std::int64_t align);
   V iota(int width);
@@ -292,6 +296,13 @@ class Emitter {
   void store_loops(const loop::Store& store, const std::vector<loop::Range>& loops, std::size_t depth,
                    const loop::Range* vector);
   void store_element(const loop::Store& store);
+  // Square blocks of lanes x elements of a tensor's unit axis (emit_transpose.cpp).
+  std::vector<V> transpose(std::vector<V> rows);
+  bool packs_by_blocks(const Sweep& sweep) const;
+  void pack_by_blocks(const Sweep& sweep, std::size_t depth);
+  bool stores_by_blocks(const loop::Store& store, const loop::Range* vector) const;
+  void store_by_blocks(const loop::Store& store, const std::vector<loop::Range>& loops, std::size_t depth,
+                       const loop::Range& along);
   void scatter(const V& value, const Address& address, const V& base, Kind kind, const Mask& mask);
 
   struct Micro {

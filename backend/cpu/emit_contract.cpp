@@ -118,13 +118,14 @@ void Emitter::contract_tile(const Micro& micro, const V& first) {
   }
   const std::int64_t align = 4 * lane_width_;
   const V base = tile_base(contract.dst);
+  env_ = copies_[0];
+  const V corner = opaque(element_pointer(base, Kind::f32, tile_address(info, subscripts).first));
   std::vector<V> places, state;
   for (int row = 0; row < micro.rows; ++row)
     for (int copy = 0; copy < micro.copies; ++copy) {
       env_ = copies_[static_cast<std::size_t>(copy)];
-      const Address address = tile_address(info, subscripts);
-      const V place =
-          element_pointer(element_pointer(base, Kind::f32, address.first), Kind::f32, mul(integer(row), row_stride));
+      const V place = element_pointer(element_pointer(corner, Kind::f32, mul(integer(row), row_stride)), Kind::f32,
+                                      integer(copy * lane_width_));
       places.push_back(place);
       if (contract.scale)
         state.push_back(binary("fmul", load(place, Kind::f32, lane_width_, align, contract.dst),
@@ -181,7 +182,7 @@ std::vector<V> Emitter::contract_kernel(const Micro& micro, const V& first, std:
     for (std::size_t k = 0; k < a->subscripts.size(); ++k)
       if (k != lane_axis) plain = plain && !depends_on(a->subscripts[k], nest_.lane);
     if (plain) a_step = movement(*a, tile_strides(info), over.index);
-    if (a_step) a_first = element_pointer(tile_base(a->target), Kind::f32, tile_address(info, a->subscripts).first);
+    if (a_step) a_first = opaque(element_pointer(tile_base(a->target), Kind::f32, tile_address(info, a->subscripts).first));
   }
 
   // b: one address per row, and a common offset that moves with the contracted index.
@@ -213,7 +214,7 @@ std::vector<V> Emitter::contract_kernel(const Micro& micro, const V& first, std:
       b_step = movement(*b, strides, over.index);
       b_row = micro.row ? movement(*b, strides, micro.row->index) : std::optional<V>(integer(0));
       if (b_step && b_row && !base.s.empty()) {
-        const V start = element_pointer(base, b_kind, address.first);
+        const V start = opaque(element_pointer(base, b_kind, address.first));
         for (int row = 0; row < micro.rows; ++row)
           b_rows.push_back(element_pointer(start, b_kind, mul(integer(row), *b_row)));
       }

@@ -256,6 +256,10 @@ V Emitter::element_pointer(const V& base, Kind kind, const V& offset) {
                 Kind::pointer, 1, std::max(base.level, offset.level));
 }
 
+V Emitter::opaque(const V& pointer) {
+  return define("freeze ptr " + pointer.s, Kind::pointer, 1, pointer.level);
+}
+
 V Emitter::load(const V& pointer, Kind kind, int width, std::int64_t align, const Sym& memory) {
   int level = pointer.level;
   std::string text = "load " + type_text(kind, width) + ", ptr " + pointer.s + ", align " + std::to_string(align);

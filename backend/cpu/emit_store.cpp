@@ -36,7 +36,12 @@ void Emitter::emit(const loop::Store& store) {
     lane_block_ = true;
     lanes_bounded_ = vector != lane;
   }
-  store_loops(store, loops, 0, vector);
+  if (stores_by_blocks(store, vector)) {
+    lanes_bounded_ = false;
+    store_by_blocks(store, loops, 0, *vector);
+  } else {
+    store_loops(store, loops, 0, vector);
+  }
   lane_block_ = lanes_bounded_ = false;
   if (lane) unbind(*lane);
   enter_uniform();

@@ -11,9 +11,6 @@ namespace attune::cpu {
 
 using tensor::get_if;
 
-namespace {
-
-/// Work that an element costs, roughly in instructions: bounds how many vectors one loop body handles.
 int cost(const Expr& expr) {
   int total = 0;
   tensor::walk(expr, [&](const Expr& e) {
@@ -28,6 +25,8 @@ int cost(const Expr& expr) {
   });
   return total;
 }
+
+namespace {
 
 std::vector<Expr> expressions(const loop::Stmt& stmt) {
   std::vector<Expr> found;
@@ -124,6 +123,16 @@ int Emitter::copies_for(const Sweep& sweep) const {
   int work = 1;
   for (const loop::Stmt* stmt : sweep.stmts)
     for (const Expr& expr : expressions(*stmt)) work += cost(expr);
+  // A read that is not contiguous along the vector is one load for each element.
+  for (const loop::Stmt* stmt : sweep.stmts)
+    for (const Expr& expr : expressions(*stmt))
+      tensor::walk(expr, [&](const Expr& e) {
+        const auto* access = get_if<tensor::Access>(e);
+        const loop::Buffer* buffer = access ? kernel_.find_buffer(access->target) : nullptr;
+        for (std::size_t k = 0; buffer && k < access->subscripts.size(); ++k)
+          if (depends_on(access->subscripts[k], nest_.lane) && buffer->unit_axis != static_cast<std::int64_t>(k)) work += 100;
+        return true;
+      });
   int copies = std::min(vectors, 4);
   while (copies > 1 && (vectors % copies != 0 || copies * work > 260)) --copies;
   return copies;
@@ -151,6 +160,8 @@ void Emitter::emit(const Sweep& sweep) {
       sweep_across_lanes(sweep, 0);
     else
       sweep_outer(sweep, 0);
+  } else if (packs_by_blocks(sweep)) {
+    pack_by_blocks(sweep, 0);
   } else {
     lane_lo_ = uniform(sweep.lane->lo);
     lane_block_ = true;

@@ -503,7 +503,7 @@ class LowerNest {
       if (axis(sym)) along.push_back(sym);
     }
     std::stable_partition(along.begin(), along.end(), [&](const Sym& s) { return !is_lane(s); });
-    Expr what = value(output.value);
+    Expr what = empty_in_type(output, value(output.value));
     Stmt made{Store{output.target, subscripts, domain(along), what}, {}};
     bool covers = !extra_start_ || std::find(output.indices.begin(), output.indices.end(),
                                              source_.extras.back().index) != output.indices.end();
@@ -514,6 +514,27 @@ class LowerNest {
       block.push_back(
           {If{compare(Relation::equal, index(extra_start_), source_.extras.back().lo), {std::move(made)}, {}}, {}});
     }
+  }
+
+  /// A maximum (minimum) over nothing that is the whole of an integer result is that type's smallest (largest) value,
+  /// and not the 64-bit one that would wrap.
+  Expr empty_in_type(const Output& output, const Expr& what) const {
+    const auto* read = get_if<Access>(output.value);
+    if (!read || !what->type.is_integer()) return what;
+    for (const Phase& phase : source_.phases)
+      for (const State& state : phase.states)
+        for (const Tensor& result : streams_.program.results) {
+          if (!(state.sym == read->target && result.sym == output.target)) continue;
+          const bool max = state.op == ReduceOp::max;
+          if ((!max && state.op != ReduceOp::min) || !result.type.is_integer() || result.type.dtype == DType::i64)
+            return what;
+          const bool is_unsigned = result.type.dtype == DType::u8;
+          const std::int64_t half = std::int64_t{1} << (8 * size_of(result.type.dtype) - (is_unsigned ? 0 : 1));
+          const std::int64_t in_type = max ? (is_unsigned ? 0 : -half) : half - 1;
+          return Expr(Select{compare(Relation::equal, what, identity(state.op, type_i64)), integer(in_type), what},
+                      type_i64);
+        }
+    return what;
   }
 
   const tensor::Streams& streams_;
