@@ -45,6 +45,31 @@ ScheduleInputs facts(const tensor::Streams& streams, const LayoutFacts& layout) 
   return out;
 }
 
+/// Whether some integer extreme is reduced: it starts at the 64-bit extreme, which narrower lanes do not hold.
+bool has_integer_extremes(const tensor::Streams& streams) {
+  bool found = false;
+  auto look = [&](tensor::ReduceOp op, const tensor::Expr& body) {
+    bool extreme = op == tensor::ReduceOp::max || op == tensor::ReduceOp::min || op == tensor::ReduceOp::argmax;
+    found = found || (extreme && body->type.is_integer());
+  };
+  auto inside = [&](const tensor::Expr& expr) {
+    tensor::walk(expr, [&](const tensor::Expr& e) {
+      if (const auto* reduce = tensor::get_if<tensor::Reduce>(e)) look(reduce->op, reduce->body);
+      return true;
+    });
+  };
+  for (const tensor::Nest& nest : streams.nests) {
+    for (const tensor::Phase& phase : nest.phases)
+      for (const tensor::State& state : phase.states) {
+        look(state.op, state.direct_body);
+        inside(state.direct_body);
+        inside(state.direct_guard);
+      }
+    for (const tensor::Output& output : nest.outputs) inside(output.value);
+  }
+  return found;
+}
+
 }  // namespace
 
 Result<Lowered> build(const tensor::Program& program, const LowerOptions& options) {
@@ -81,7 +106,7 @@ Result<Lowered> build(const tensor::Program& program, const LowerOptions& option
 
   Kernel kernel = lower(streams);
   kernel.trusted = options.trusted;
-  kernel.index_bits = options.index_bits;
+  kernel.index_bits = has_integer_extremes(streams) ? 64 : options.index_bits;
   for (Buffer& buffer : kernel.buffers) {
     auto unit = options.layout.unit_axes.find(buffer.sym.text());
     if (unit != options.layout.unit_axes.end() && buffer.role != Role::temporary) buffer.unit_axis = unit->second;
