@@ -328,6 +328,8 @@ class LowerNest {
       }
       if (!(state.guard == guard)) guard = link(LinkOp::either, guard, state.guard);
     }
+    for (const IndexRange& extra : source_.extras)
+      if (guard && mentions(guard, extra.index)) guard = {};  // differs between elements of one step
     if (source_.scan || (guard && has_reduction(guard))) guard = {};
     std::vector<const State*> inexact;
     sweep(phase, guard, [&](Block& body) {

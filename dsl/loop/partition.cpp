@@ -165,6 +165,17 @@ class Partition {
       for (Stmt& s : *inner) replace_hi(s, sym, old, now);
   }
 
+  /// Whether a guard varies along the row, the loop's own index and the task alone: an index that a statement binds
+  /// itself has no value outside of it.
+  bool known_here(const Expr& guard, const For& loop) const {
+    for (const Sym& sym : free_indices(guard)) {
+      bool known = sym == loop.blocks || (nest_.row && sym == nest_.row);
+      for (const GridAxis& axis : nest_.grid) known = known || axis.index == sym;
+      if (!known) return false;
+    }
+    return true;
+  }
+
   /// Splits guarded statements by the class of the block.
   void classes(For& loop) {
     Range* step_range = first_range(loop.body, loop.blocks);
@@ -194,7 +205,7 @@ class Partition {
       Expr guard;
       if (auto* m = std::get_if<loop::Map>(&stmt.kind)) guard = m->guard;
       if (auto* a = std::get_if<Accumulate>(&stmt.kind)) guard = a->guard;
-      if (!guard || !mentions_any(guard, {loop.blocks})) {
+      if (!guard || !mentions_any(guard, {loop.blocks}) || !known_here(guard, loop)) {
         body.push_back(std::move(stmt));
         continue;
       }

@@ -36,6 +36,10 @@ const Item items[] = {
     {"shared with a scalar",
      "kernel k(X: f32[M, N], last: i32[M]) -> (Y: f32[M], Z: f32[]) { Y[i] = sum[j where j < last[i]](X[i, j]); Z[] = "
      "sum[a, b](X[a, b]) }"},
+    {"a guard inside a sum",
+     "kernel k(X: f32[M, N], end: i32[M]) -> Z: f32[] { Y[i] = sum[j where j < end[i]](X[i, j]); Z[] = sum[i](Y[i]) }"},
+    {"a guard along a column",
+     "kernel k(X: f32[M, D], V: f32[D, E]) -> O: f32[M, E] { O[i, e] = sum[d where d <= e](X[i, d] * V[d, e]) }"},
     {"gathered rows", "kernel k(X: f32[M, N], pick: i32[M]) -> Y: f32[M, N] { Y[i, j] = X[pick[i], j] }"},
     {"forgetting gate",
      "kernel k(Q: f32[M, D], K: f32[M, D], V: f32[M, E], g: f32[M]) -> O: f32[M, E] { C[j] = cumsum[j](g[j]); O[i, e] "
