@@ -91,10 +91,11 @@ std::string Emitter::run(std::size_t number) {
     bind({axis.index, axis.lo, axis.hi}, add(uniform(axis.lo), mul(place, uniform(axis.step))));
   }
   emit(nest_.body);
-  return finish("define void @nest" + std::to_string(number) +
-                    "_run(ptr noalias %frame, i64 %task, ptr noalias align 64 %scratch) #0 {\nentry:\n"
-                    "  %zero = alloca i64, align 8\n  %sink = alloca [16 x float], align 64\n  store i64 0, ptr %zero, align 8\n",
-                "  ret void\n}\n");
+  return finish(
+      "define void @nest" + std::to_string(number) +
+          "_run(ptr noalias %frame, i64 %task, ptr noalias align 64 %scratch) #0 {\nentry:\n"
+          "  %zero = alloca i64, align 8\n  %sink = alloca [16 x float], align 64\n  store i64 0, ptr %zero, align 8\n",
+      "  ret void\n}\n");
 }
 
 Result<std::string> emit(const loop::Kernel& kernel, const CpuTarget& target) {

@@ -128,7 +128,8 @@ class Emitter {
   V lane(const V& vector, int k);
   V gather_lanes(const std::vector<V>& scalars);
   V element_pointer(const V& base, Kind kind, const V& offset);
-  /// The same pointer, but opaque: LLVM's loop strength reduction does not look behind it, which saves much of its time.
+  /// The same pointer, but opaque: LLVM's loop strength reduction does not look behind it, which saves much of its
+  /// time.
   V opaque(const V& pointer);
   V load(const V& pointer, Kind kind, int width, std::int64_t align, const Sym& memory);
   void store(const V& value, const V& pointer, std::int64_t align);
@@ -338,8 +339,9 @@ class Emitter {
       versions_;          ///< of memory: which contents, and the section it is known in
   std::set<Sym> stored_;  ///< buffers that the nest writes
   long version_ = 0;
+  bool rare_ = false;           ///< inside a branch on computed data: small code before fast code
   V lane_lo_;                   ///< first lane of the domain in hand
-  bool lane_block_ = false;  ///< lane_lo_ is the first lane of a block, and the lane index lies in that block
+  bool lane_block_ = false;     ///< lane_lo_ is the first lane of a block, and the lane index lies in that block
   bool lanes_bounded_ = false;  ///< a scalar loop over lanes ends at the lane limit
 
   Env env_;

@@ -88,7 +88,8 @@ void Emitter::sweep_across_lanes(const Sweep& sweep, std::size_t depth) {
   unbind(lanes);
   enter_uniform();
   V vector = state[0];
-  for (int copy = 1; copy < copies; ++copy) vector = combine(accumulate.op, vector, state[static_cast<std::size_t>(copy)]);
+  for (int copy = 1; copy < copies; ++copy)
+    vector = combine(accumulate.op, vector, state[static_cast<std::size_t>(copy)]);
   V result = old;
   for (int k = 0; k < lane_width_; ++k) result = combine(accumulate.op, result, lane(vector, k));
   write_tile(accumulate.dst, result);

@@ -23,8 +23,8 @@ void Emitter::emit(const loop::Contract& contract) {
     if (&range != lane && &range != row) others.push_back(&range);
   // rows x copies accumulators, a vector of a for each copy, and one broadcast value of b.
   const int registers = std::max(target_.vector_registers, 8), vectors = static_cast<int>(nest_.lanes) / lane_width_;
-  const int rows = row ? std::clamp<int>(static_cast<int>(kernel_.schedule.unit_rows), 1, registers - 2) : 1;
-  int copies = vectors;
+  const int rows = row && !rare_ ? std::clamp<int>(static_cast<int>(kernel_.schedule.unit_rows), 1, registers - 2) : 1;
+  int copies = rare_ ? 1 : vectors;
   while (copies > 1 && (vectors % copies != 0 || (rows + 1) * copies + 1 > registers)) --copies;
   open_scope();
   lane_lo_ = uniform(lane->lo);
@@ -182,7 +182,8 @@ std::vector<V> Emitter::contract_kernel(const Micro& micro, const V& first, std:
     for (std::size_t k = 0; k < a->subscripts.size(); ++k)
       if (k != lane_axis) plain = plain && !depends_on(a->subscripts[k], nest_.lane);
     if (plain) a_step = movement(*a, tile_strides(info), over.index);
-    if (a_step) a_first = opaque(element_pointer(tile_base(a->target), Kind::f32, tile_address(info, a->subscripts).first));
+    if (a_step)
+      a_first = opaque(element_pointer(tile_base(a->target), Kind::f32, tile_address(info, a->subscripts).first));
   }
 
   // b: one address per row, and a common offset that moves with the contracted index.

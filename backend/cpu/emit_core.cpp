@@ -256,9 +256,7 @@ V Emitter::element_pointer(const V& base, Kind kind, const V& offset) {
                 Kind::pointer, 1, std::max(base.level, offset.level));
 }
 
-V Emitter::opaque(const V& pointer) {
-  return define("freeze ptr " + pointer.s, Kind::pointer, 1, pointer.level);
-}
+V Emitter::opaque(const V& pointer) { return define("freeze ptr " + pointer.s, Kind::pointer, 1, pointer.level); }
 
 V Emitter::load(const V& pointer, Kind kind, int width, std::int64_t align, const Sym& memory) {
   int level = pointer.level;

@@ -55,6 +55,12 @@ void Emitter::emit(const loop::If& branch) {
   if (condition.width != 1) throw Malformed{"a condition that varies along the vector", branch.condition->span};
   const std::string then = fresh_label("then"), otherwise = fresh_label("else"), end = fresh_label("end");
   std::string texts;
+  // A condition on what the task computed is the way out of an exception, not a class of tiles.
+  const bool was_rare = rare_;
+  tensor::walk(branch.condition, [&](const Expr& e) {
+    if (const auto* access = tensor::get_if<tensor::Access>(e)) rare_ = rare_ || tiles_.count(access->target) != 0;
+    return !rare_;
+  });
   for (const loop::Block* block : {&branch.then, &branch.otherwise}) {
     sections_.push_back({});
     section().conditional = true;
@@ -64,6 +70,7 @@ void Emitter::emit(const loop::If& branch) {
     texts += section().text + "  br label %" + end + "\n";
     pop_section();
   }
+  rare_ = was_rare;
   for (const loop::Block* block : {&branch.then, &branch.otherwise})
     for (const Sym& memory : written(*block)) wrote(memory);
   effect("br i1 " + condition.s + ", label %" + then + ", label %" + otherwise);

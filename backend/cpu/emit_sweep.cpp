@@ -130,9 +130,12 @@ int Emitter::copies_for(const Sweep& sweep) const {
         const auto* access = get_if<tensor::Access>(e);
         const loop::Buffer* buffer = access ? kernel_.find_buffer(access->target) : nullptr;
         for (std::size_t k = 0; buffer && k < access->subscripts.size(); ++k)
-          if (depends_on(access->subscripts[k], nest_.lane) && buffer->unit_axis != static_cast<std::int64_t>(k)) work += 100;
+          if (depends_on(access->subscripts[k], nest_.lane) && buffer->unit_axis != static_cast<std::int64_t>(k))
+            work += 100;
         return true;
       });
+  // Where nothing loops inside, there is little to gain from a long body.
+  if (rare_ || (sweep.loops.empty() && work > 30)) return 1;
   int copies = std::min(vectors, 4);
   while (copies > 1 && (vectors % copies != 0 || copies * work > 260)) --copies;
   return copies;
@@ -378,8 +381,7 @@ V Emitter::combine(loop::Op op, const V& best, const V& x) {
 void Emitter::accumulate_element(const loop::Accumulate& accumulate, V* state, const Mask& inside) {
   using loop::Op;
   const Value next = value(accumulate.value);
-  const Mask active =
-      both(inside, both(accumulate.guard ? Mask(value(accumulate.guard).v) : Mask{}, next.present));
+  const Mask active = both(inside, both(accumulate.guard ? Mask(value(accumulate.guard).v) : Mask{}, next.present));
   V& best = state[0];
   V x = accumulator_form(next.v);
   const bool floats = x.kind == Kind::f32;

@@ -19,8 +19,8 @@ std::vector<V> Emitter::transpose(std::vector<V> rows) {
       const int place = upper ? (from_b ? k : k + distance) : (from_b ? k - distance : k);
       picks += std::string(k ? ", " : "") + "i32 " + std::to_string(from_b ? width + place : place);
     }
-    return define("shufflevector " + a.type() + " " + a.s + ", " + b.type() + " " + b.s + ", <" + std::to_string(width) +
-                      " x i32> " + picks + ">",
+    return define("shufflevector " + a.type() + " " + a.s + ", " + b.type() + " " + b.s + ", <" +
+                      std::to_string(width) + " x i32> " + picks + ">",
                   a.kind, width, std::max(a.level, b.level));
   };
   for (int distance = width / 2; distance > 0; distance /= 2)
@@ -81,7 +81,8 @@ void Emitter::pack_by_blocks(const Sweep& sweep, std::size_t depth) {
   ranges_[range.index] = range;
   const V last = maximum(sub(uniform(nest_.lane_limit), integer(1)), integer(0));
   const V relative = open_loop(integer(0), integer(nest_.lanes), integer(width), none, {map.dst});
-  const V first = add(lane_lo_, relative), lo = uniform(range.lo), hi = uniform(range.hi), end = blocked_end(lo, hi, width);
+  const V first = add(lane_lo_, relative), lo = uniform(range.lo), hi = uniform(range.hi),
+          end = blocked_end(lo, hi, width);
 
   const V at = open_loop(lo, end, integer(width), none, {map.dst});
   std::vector<V> rows;
