@@ -91,7 +91,7 @@ TEST_CASE("errors: definitions") {
         "operator, `,` or `=`, or in brackets\n"
         "A0111 4:8 \")\" `)` closes nothing | remove it, or add the bracket that it should close\n");
   CHECK(body("O[i + 1] = x[i]") == "A0115 2:5 \"+\" expected `in`, `,` or `]`, found `+`\n");
-  CHECK(body("O[i where i < 3] = 1").substr(0, 57) == "A0115 2:5 \"where\" expected `in`, `,` or `]`, found `where`");
+  CHECK(body("O[i where i < 3] = 1").substr(0, 58) == "A0115 2:5 \"where\" expected `in`, `,` or `]`, found `where`");
   CHECK(body("max[i] = 1") ==
         "A0117 2:1 \"max\" `max` is a built-in reducer and cannot be redefined | choose another name\n");
   CHECK(body("let O[i] = 1") ==
