@@ -76,6 +76,15 @@ Result<loop::Lowered> lower(Engine::State& engine, const Unit& unit, const tenso
   return lowered;
 }
 
+/// Keeps the first account; the unit is shared by now.
+void note_account(Unit& unit, const loop::Lowered& lowered) {
+  auto account = std::make_unique<Account>();
+  for (const auto& [name, reason] : lowered.materialised) account->materialised.push_back({name, reason});
+  account->schedule = describe(lowered.kernel.schedule);
+  const std::lock_guard lock(unit.mutex);
+  if (!unit.account) unit.account = std::move(account);
+}
+
 struct CodeFound {
   std::shared_ptr<cpu::Loaded> code;
   std::string_view cache = "memory";
@@ -145,6 +154,7 @@ Result<std::shared_ptr<const Variant>> make_variant(Engine::State& engine, Unit&
   if (!lowered) return lowered.diagnostics();
   variant->lowered = *std::move(lowered);
   variant->lowered.stages.clear();
+  note_account(unit, variant->lowered);
   const double lowering = watch.milliseconds();
   if (unit.target.kind == TargetKind::cpu) {
     Result<CodeFound> code = find_code(engine, variant->lowered.kernel);
@@ -170,6 +180,20 @@ Diagnostics check_types(const tensor::Program& program, const Types& types) {
   return errors;
 }
 
+/// The types of the options; f32 for variables that the call will bind. Whether a program fuses and whether its
+/// schedule is possible does not depend on which float it is.
+Types some_types(const Unit& unit) {
+  Types types = unit.options.types;
+  for (const Sym& variable : unit.open.type_variables) types.emplace(variable.text(), DType::f32);
+  return types;
+}
+
+Result<loop::Lowered> lower_contiguous(Engine::State& engine, const Unit& unit) {
+  Result<std::shared_ptr<const tensor::Program>> typed = bind_types(engine, unit, some_types(unit));
+  if (!typed) return typed.diagnostics();
+  return lower(engine, unit, **typed, contiguous_facts(**typed), 32);
+}
+
 Result<std::shared_ptr<Unit>> make_unit(Engine::State& engine, const Program& program, const CompileOptions& options,
                                         const Target& target) {
   auto unit = std::make_shared<Unit>(options, target, engine.settings.memory_cache_entries);
@@ -185,23 +209,18 @@ Result<std::shared_ptr<Unit>> make_unit(Engine::State& engine, const Program& pr
     if (std::string wrong = tensor::verify(unit->open); !wrong.empty()) return malformed("infer", wrong);
   if (Diagnostics errors = check_types(unit->open, options.types); !errors.empty()) return errors;
 
-  // Whether a program fuses and whether its schedule is possible does not depend on which float it is.
-  Types types = options.types;
-  for (const Sym& variable : unit->open.type_variables) types.emplace(variable.text(), DType::f32);
-  const bool bound = types.size() == options.types.size();
-  Result<std::shared_ptr<const tensor::Program>> typed = bind_types(engine, *unit, types);
-  if (!typed) return typed.diagnostics();
-  if (bound) unit->typed.emplace(types, *typed);
-  if (target.kind == TargetKind::reference) return unit;
-
-  Result<loop::Lowered> lowered = lower(engine, *unit, **typed, contiguous_facts(**typed), 32);
-  if (!lowered) return lowered.diagnostics();
-  for (const auto& [name, reason] : lowered->materialised) unit->materialised.push_back({name, reason});
-  const Schedule& schedule = lowered->kernel.schedule;
-  for (const auto& [key, value] : schedule.values()) {
-    const auto why = schedule.why.find(key);
-    unit->schedule[key] = why == schedule.why.end() ? value : fmt::format("{}  ({})", value, why->second);
+  const bool may_fail = options.require_fused || !options.schedule.empty();
+  if (target.kind == TargetKind::reference || !(may_fail || engine.observed())) {
+    // The consts and, where all are known, the types are checked all the same.
+    const Types types = some_types(*unit);
+    Result<std::shared_ptr<const tensor::Program>> typed = bind_types(engine, *unit, types);
+    if (!typed) return typed.diagnostics();
+    if (types == options.types) unit->typed.emplace(types, *typed);
+    return unit;
   }
+  Result<loop::Lowered> lowered = lower_contiguous(engine, *unit);
+  if (!lowered) return lowered.diagnostics();
+  note_account(*unit, *lowered);
   return unit;
 }
 
@@ -219,6 +238,29 @@ std::optional<Diagnostic> missing(const Target& target) {
 }
 
 }  // namespace
+
+std::map<std::string, std::string> describe(const Schedule& schedule) {
+  std::map<std::string, std::string> choices;
+  for (const auto& [key, value] : schedule.values()) {
+    const auto why = schedule.why.find(key);
+    choices[key] = why == schedule.why.end() ? value : fmt::format("{}  ({})", value, why->second);
+  }
+  return choices;
+}
+
+const Account& account_of(Engine::State& engine, Unit& unit) {
+  {
+    const std::lock_guard lock(unit.mutex);
+    if (unit.account) return *unit.account;
+  }
+  loop::Lowered lowered;
+  // A bug that shows here (and only bugs do) is reported by the first call.
+  if (unit.target.kind != TargetKind::reference)
+    if (Result<loop::Lowered> built = lower_contiguous(engine, unit)) lowered = *std::move(built);
+  note_account(unit, lowered);
+  const std::lock_guard lock(unit.mutex);
+  return *unit.account;
+}
 
 Target resolve(const Target& target) {
   if (target.kind != TargetKind::automatic) return target;

@@ -11,9 +11,16 @@ namespace attune {
 /// What an automatic target stands for on this machine.
 Target resolve(const Target& target);
 
-/// Program and options to a unit: inferred, checked, and lowered once for contiguous inputs, so that a program that
-/// cannot be compiled fails here and not at its first call. Found again for equal programs and options.
+/// Program and options to a unit: inferred and checked. Where the options could be impossible (require_fused, schedule)
+/// or somebody observes, it is also lowered once for contiguous inputs, so that it fails here and not at its first
+/// call. Found again for equal programs and options.
 Result<std::shared_ptr<Unit>> prepare(Engine::State& engine, const Program& program, const CompileOptions& options);
+
+/// What was derived: from a variant where there is one, else lowered now for contiguous inputs. Empty for the
+/// reference.
+const Account& account_of(Engine::State& engine, Unit& unit);
+/// The schedule's choices, each with its reason.
+std::map<std::string, std::string> describe(const Schedule& schedule);
 
 /// The unit's program for a choice of types.
 Result<std::shared_ptr<const tensor::Program>> typed_program(Engine::State& engine, Unit& unit, const Types& types);

@@ -138,20 +138,15 @@ Result<RunReport> Kernel::run(const Arguments& arguments) const {
   }
 }
 
-bool Kernel::fused() const { return state_->unit->materialised.empty(); }
+bool Kernel::fused() const { return materialised().empty(); }
 
-const std::vector<Materialised>& Kernel::materialised() const { return state_->unit->materialised; }
+const std::vector<Materialised>& Kernel::materialised() const {
+  return account_of(*state_->engine, *state_->unit).materialised;
+}
 
 std::map<std::string, std::string> Kernel::schedule() const {
   const std::shared_ptr<const Variant> variant = last_used(*state_);
-  if (!variant) return state_->unit->schedule;
-  std::map<std::string, std::string> schedule;
-  const Schedule& chosen = variant->lowered.kernel.schedule;
-  for (const auto& [key, value] : chosen.values()) {
-    const auto why = chosen.why.find(key);
-    schedule[key] = why == chosen.why.end() ? value : fmt::format("{}  ({})", value, why->second);
-  }
-  return schedule;
+  return variant ? describe(variant->lowered.kernel.schedule) : account_of(*state_->engine, *state_->unit).schedule;
 }
 
 std::vector<std::string> Kernel::specialisations() const {

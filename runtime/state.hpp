@@ -27,6 +27,12 @@ struct Variant {
   std::shared_ptr<cpu::Loaded> code;  ///< null for the interpreter
 };
 
+/// What a kernel says of itself: the same for all of its variants but the schedule.
+struct Account {
+  std::vector<Materialised> materialised;
+  std::map<std::string, std::string> schedule;  ///< key -> "value  (why)"
+};
+
 /// One kernel of one program under one set of options: shared by every Kernel handle that was compiled alike, so that
 /// all of them speak of the same Syms and the same variants.
 struct Unit {
@@ -37,10 +43,9 @@ struct Unit {
   const Target target;   ///< never automatic
   tensor::Program open;  ///< types not bound yet
   Diagnostics warnings;
-  std::vector<Materialised> materialised;
-  std::map<std::string, std::string> schedule;  ///< for contiguous inputs, until a variant exists
 
-  std::mutex mutex;  ///< guards the two below
+  std::mutex mutex;                        ///< guards the three below
+  std::unique_ptr<const Account> account;  ///< made once, then never changed: references to it stay valid
   std::map<Types, std::shared_ptr<const tensor::Program>> typed;
   std::vector<std::shared_ptr<const Variant>> variants;  ///< in order of making
   SingleFlight<std::shared_ptr<const Variant>> flights;
