@@ -343,9 +343,9 @@ class Binder {
           error("A0217", next->span, "a const divisor is 0", "give the const another value");
       }
     const Type type = bound(next->type);
-    if (type == next->type) return next;
-    // A cast to a variable that turns out to be the operand's own type changes nothing.
+    // A cast to a variable, or of one, that turns out to be no conversion vanishes.
     if (const auto* cast = get_if<Cast>(next); cast && cast->operand->type == type) return cast->operand;
+    if (type == next->type) return next;
     return std::visit([&](const auto& kind) { return Expr(kind, type, next->span); }, next->kind);
   }
 

@@ -31,7 +31,7 @@ Result<Program> infer(const ast::Module& module, const std::string& kernel_name,
 /// Levels of the tree that elaboration may recurse through; nesting 256 of text can need eight each.
 inline constexpr int max_levels = 2100;
 /// Elaborated nodes, dropped ones included: bounds the time that calls of calls can take.
-inline constexpr std::size_t max_work = 1'000'000;
+inline constexpr std::size_t max_work = 400'000;
 
 // ---- extents as polynomials (infer_ranges.cpp) --------------------------------------------------------
 /// A polynomial of dims and scalars with integer coefficients; a quotient or remainder is one atom.
@@ -193,14 +193,18 @@ class Inference {
   // ---- infer_expr.cpp ------------------------------------------------------------------------------
   Value expr(const ast::Expr& e);
   Value dispatch(const ast::Expr& e);
-  Value literal(Literal value, const Type& type, Span span);
+  Value literal(const ast::Kind& kind, Span span);
   Value name(const ast::Name& name, Span span);
+  void no_value(const std::string& name, const Named* named, Span span);
+  void no_function(const std::string& name, const Named* named, Span name_span);
+  void wrong_arity(const Function& function, std::size_t given, Span span);
   Value argument(Argument& argument);
   Value subscript(const ast::Subscript& access, Span span);
   Value call(const ast::Call& call, Span span);
   Value builtin(const ast::Call& call, Span span);
   Value random(const std::vector<Value>& values, const ast::Call& call, Span span);
   Value expand(const Function& function, const ast::Call& call, Span span);
+  void check_dropped(const Argument& argument, bool is_unclear);
   Value cast(const ast::Cast& cast, Span span);
   Value negate(const ast::Negate& negate, Span span);
   Value logical_not(const ast::Not& inverse, Span span);
@@ -221,6 +225,8 @@ class Inference {
   Value finish(Expr made, std::initializer_list<const Value*> children, bool brackets);
   Value finish(Expr made, const std::vector<Value>& children, bool brackets);
   Value limited(Value value);
+  void begin(std::string subject);
+  void exceeded(Span span, const std::string& how, const std::string& here);
   void division(LinkOp op, const Expr& left, const Expr& right, Span span);
 
   // ---- infer_reduce.cpp ----------------------------------------------------------------------------
@@ -274,7 +280,8 @@ class Inference {
   std::map<std::string, Named> names_;
   std::unordered_map<Sym, Target> targets_;
   std::map<std::string, Tensor> results_;   ///< by name
-  std::unordered_set<std::string> broken_;  ///< definitions that could not be made
+  std::unordered_set<std::string> broken_;  ///< scalars that could not be made
+  std::set<std::string> suggested_;         ///< by a did-you-mean: perhaps used after all
   std::deque<Item> items_;
   std::vector<Item*> ordered_;
   Program program_;
@@ -286,7 +293,8 @@ class Inference {
   int level_ = 0;
   std::size_t work_ = 0, size_ = 0;
   bool too_large_ = false;
-  std::string subject_;  ///< what is being elaborated, for findings about limits
+  bool stopped_ = false;  ///< the subject is beyond a limit: say nothing further of it
+  std::string subject_;   ///< what is being elaborated, for findings about limits
   bool in_default_ = false;
 
   std::deque<Diagnostic> diagnostics_;

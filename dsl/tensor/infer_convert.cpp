@@ -10,31 +10,53 @@ namespace attune::tensor::inference {
 // ---- making values ------------------------------------------------------------------------------
 namespace {
 
-bool infix(const Expr& expr) {
-  if (const auto* chain = get_if<Chain>(expr)) return chain->links[0] != LinkOp::min && chain->links[0] != LinkOp::max;
-  return get_if<Compare>(expr) || get_if<Select>(expr);
+/// How tightly operators bind in text; what has its own brackets binds tightest.
+int strength(const Expr& expr) {
+  if (get_if<Select>(expr)) return 0;
+  if (get_if<Compare>(expr)) return 3;
+  const auto* chain = get_if<Chain>(expr);
+  if (!chain) return 6;
+  switch (chain->links[0]) {
+    case LinkOp::either: return 1;
+    case LinkOp::both: return 2;
+    case LinkOp::add:
+    case LinkOp::sub: return 4;
+    case LinkOp::min:
+    case LinkOp::max: return 6;
+    default: return 5;
+  }
 }
 
 /// Size and nesting of a node from those of its children.
 void count(Value& value, const Value& child, bool brackets) {
   value.size += child.size;
-  value.nesting = std::max(value.nesting, child.nesting + (brackets || infix(child.expr) ? 1 : 0));
+  const bool enclosed = brackets || strength(child.expr) <= strength(value.expr);
+  value.nesting = std::max(value.nesting, child.nesting + (enclosed ? 1 : 0));
   value.binds = value.binds || child.binds;
 }
 
 }  // namespace
 
+void Inference::begin(std::string subject) {
+  subject_ = std::move(subject);
+  stopped_ = work_ >= max_work;
+}
+
+void Inference::exceeded(Span span, const std::string& how, const std::string& here) {
+  if (stopped_) return;
+  stopped_ = true;
+  error("A0227", span, subject_ + how, here, "make a definition of an inner part, or of what several places use");
+}
+
 Value Inference::limited(Value value) {
   if (value.size > max_nodes) {
-    error("A0227", value.expr->span,
-          subject_ + " has more than " + std::to_string(max_nodes) + " nodes after expansion",
-          "the expansion becomes too large here", "make a definition of what several places use");
+    exceeded(value.expr->span, " has more than " + std::to_string(max_nodes) + " nodes after expansion",
+             "the expansion becomes too large here");
     return {};
   }
   if (value.nesting > max_nesting) {
-    error("A0227", value.expr->span,
-          subject_ + " nests more than " + std::to_string(max_nesting) + " levels deep after expansion",
-          "this is too deep", "make a definition of an inner part");
+    exceeded(value.expr->span, " nests more than " + std::to_string(max_nesting) + " levels deep after expansion",
+             "this is too deep");
     return {};
   }
   return value;

@@ -14,10 +14,11 @@ Value Inference::expr(const ast::Expr& e) {
     error("A0210", {}, "an expression is missing in " + subject_);
     return {};
   }
+  if (stopped_) return {};
   if (level_ >= max_levels || work_ >= max_work) {
     const bool deep = level_ >= max_levels;
-    error("A0227", e->span, subject_ + (deep ? " nests too deeply after expansion" : " is too large after expansion"),
-          deep ? "this is too deep" : "the expansion becomes too large here", "make a definition of an inner part");
+    exceeded(e->span, deep ? " nests too deeply after expansion" : " is too large after expansion",
+             deep ? "this is too deep" : "the expansion becomes too large here");
     return {};
   }
   ++work_;
@@ -27,25 +28,38 @@ Value Inference::expr(const ast::Expr& e) {
   return value;
 }
 
+/// One small frame a level, since this recurses as deep as texts nest.
 Value Inference::dispatch(const ast::Expr& e) {
+  static_assert(std::variant_size_v<ast::Kind> == 15, "every kind of expression needs its line here");
+  const ast::Kind& kind = e->kind;
   const Span span = e->span;
-  return match(
-      e->kind, [&](const ast::Integer& k) { return literal({static_cast<std::int64_t>(k.value)}, type_i64, span); },
-      [&](const ast::Float& k) { return literal({k.value}, type_f32, span); },
-      [&](const ast::Boolean& k) { return literal({k.value}, type_bool, span); },
-      [&](const ast::Infinity&) { return literal({std::numeric_limits<double>::infinity()}, type_f32, span); },
-      [&](const ast::Name& k) { return name(k, span); }, [&](const ast::Subscript& k) { return subscript(k, span); },
-      [&](const ast::Call& k) { return call(k, span); }, [&](const ast::Cast& k) { return cast(k, span); },
-      [&](const ast::Negate& k) { return negate(k, span); }, [&](const ast::Not& k) { return logical_not(k, span); },
-      [&](const ast::Chain& k) { return chain(k, span); },
-      [&](const ast::Comparison& k) { return comparison(k, span); },
-      [&](const ast::Power& k) { return power(k, span); },
-      [&](const ast::Conditional& k) { return conditional(k, span); },
-      [&](const ast::Reduction& k) { return reduction(k, span); });
+  if (const auto* k = std::get_if<ast::Name>(&kind)) return name(*k, span);
+  if (const auto* k = std::get_if<ast::Subscript>(&kind)) return subscript(*k, span);
+  if (const auto* k = std::get_if<ast::Call>(&kind)) return call(*k, span);
+  if (const auto* k = std::get_if<ast::Cast>(&kind)) return cast(*k, span);
+  if (const auto* k = std::get_if<ast::Negate>(&kind)) return negate(*k, span);
+  if (const auto* k = std::get_if<ast::Not>(&kind)) return logical_not(*k, span);
+  if (const auto* k = std::get_if<ast::Chain>(&kind)) return chain(*k, span);
+  if (const auto* k = std::get_if<ast::Comparison>(&kind)) return comparison(*k, span);
+  if (const auto* k = std::get_if<ast::Power>(&kind)) return power(*k, span);
+  if (const auto* k = std::get_if<ast::Conditional>(&kind)) return conditional(*k, span);
+  if (const auto* k = std::get_if<ast::Reduction>(&kind)) return reduction(*k, span);
+  return literal(kind, span);
 }
 
-Value Inference::literal(Literal value, const Type& type, Span span) {
-  return finish(Expr(std::move(value), type, at(span)), {}, false);
+Value Inference::literal(const ast::Kind& kind, Span span) {
+  Type type = type_f32;
+  Literal made{std::numeric_limits<double>::infinity()};
+  if (const auto* integer = std::get_if<ast::Integer>(&kind)) {
+    made.value = static_cast<std::int64_t>(integer->value);
+    type = type_i64;
+  } else if (const auto* real = std::get_if<ast::Float>(&kind)) {
+    made.value = real->value;
+  } else if (const auto* boolean = std::get_if<ast::Boolean>(&kind)) {
+    made.value = boolean->value;
+    type = type_bool;
+  }
+  return finish(Expr(made, type, at(span)), {}, false);
 }
 
 // ---- names and subscripts ---------------------------------------------------------------------------
@@ -66,41 +80,33 @@ Value Inference::name(const ast::Name& name, Span span) {
     return finish(Expr(Index{local->index}, type_i64, at(span)), {}, false);
   }
   const Named* named = find_named(name.name);
-  const std::string quoted = "`" + name.name + "`";
-  if (!named) {
-    if (find_function(name.name) || ast::is_function_word(name.name))
-      error("A0210", span, quoted + " is a function, not a value", "it is not called here",
-            "call it: `" + name.name + "(...)`");
-    else
-      unknown(name.name, span, Entity::dim);
-    return {};
-  }
-  switch (named->entity) {
-    case Entity::dim: return finish(Expr(Dim{named->sym}, type_i64, at(span)), {}, false);
-    case Entity::scalar: {
-      if (broken_.contains(name.name)) return {};
-      const ScalarParam* scalar = program_.find_scalar(named->sym);
-      if (scalar) return finish(Expr(Scalar{named->sym}, scalar->type, at(span)), {}, false);
-      if (in_default_)
-        error("A0231", span, "a default may use only scalars that are declared before it", quoted + " comes later",
-              "declare " + quoted + " first");
-      return {};
-    }
-    case Entity::tensor:
-    case Entity::definition:
-      error("A0210", span, quoted + " is a " + std::string(describe(named->entity)) + " and needs subscripts",
-            "it is not subscripted here", "write `" + name.name + "[...]`");
-      return {};
-    case Entity::function:
-      error("A0210", span, quoted + " is a function, not a value", "it is not called here",
-            "call it: `" + name.name + "(...)`");
-      return {};
-    case Entity::type_variable:
-      error("A0210", span, quoted + " is a type variable, not a value", "it cannot stand here",
-            "cast with `" + name.name + "(...)`");
-      return {};
-  }
+  if (named && named->entity == Entity::dim) return finish(Expr(Dim{named->sym}, type_i64, at(span)), {}, false);
+  if (named && named->entity == Entity::scalar && !broken_.contains(name.name))
+    if (const ScalarParam* scalar = program_.find_scalar(named->sym))
+      return finish(Expr(Scalar{named->sym}, scalar->type, at(span)), {}, false);
+  no_value(name.name, named, span);
   return {};
+}
+
+void Inference::no_value(const std::string& name, const Named* named, Span span) {
+  const std::string quoted = "`" + name + "`";
+  const bool function = named ? named->entity == Entity::function : find_function(name) || ast::is_function_word(name);
+  if (function) {
+    error("A0210", span, quoted + " is a function, not a value", "it is not called here",
+          "call it: `" + name + "(...)`");
+  } else if (!named) {
+    unknown(name, span, Entity::dim);
+  } else if (named->entity == Entity::scalar) {
+    if (in_default_ && !broken_.contains(name))
+      error("A0231", span, "a default may use only scalars that are declared before it", quoted + " comes later",
+            "declare " + quoted + " first");
+  } else if (named->entity == Entity::type_variable) {
+    error("A0210", span, quoted + " is a type variable, not a value", "it cannot stand here",
+          "cast with `" + name + "(...)`");
+  } else {
+    error("A0210", span, quoted + " is a " + std::string(describe(named->entity)) + " and needs subscripts",
+          "it is not subscripted here", "write `" + name + "[...]`");
+  }
 }
 
 Value Inference::subscript(const ast::Subscript& access, Span span) {
@@ -131,8 +137,18 @@ Value Inference::subscript(const ast::Subscript& access, Span span) {
   } else {
     unknown(access.name, name_span, Entity::tensor);
   }
-  const bool known = target && !target->poisoned;
-  if (!target) target = &unknown_target;
+  bool known = target && !target->poisoned;
+  if (known && target->extents.size() != access.subscripts.size()) {
+    const std::size_t rank = target->extents.size(), given = access.subscripts.size();
+    Diagnostic& d = error("A0211", span,
+                          quoted + " has " + std::to_string(rank) + (rank == 1 ? " axis" : " axes") + ", but " +
+                              std::to_string(given) + (given == 1 ? " subscript is" : " subscripts are") + " given",
+                          "", rank > given ? "subscript every axis" : "");
+    if (auto named = names_.find(access.name); named != names_.end() && !frame_->pinned)
+      d.labels.push_back({named->second.span, quoted + " is declared here"});
+    known = false;
+  }
+  if (!known) target = &unknown_target;
 
   std::vector<Value> values;
   Access made{target->sym, {}};
@@ -149,16 +165,6 @@ Value Inference::subscript(const ast::Subscript& access, Span span) {
     made.subscripts.push_back(value.expr);
     values.push_back(std::move(value));
   }
-  if (known && target->extents.size() != access.subscripts.size()) {
-    const std::size_t rank = target->extents.size(), given = access.subscripts.size();
-    Diagnostic& d = error("A0211", span,
-                          quoted + " has " + std::to_string(rank) + (rank == 1 ? " axis" : " axes") + ", but " +
-                              std::to_string(given) + (given == 1 ? " subscript is" : " subscripts are") + " given",
-                          "", rank > given ? "subscript every axis" : "");
-    if (auto named = names_.find(access.name); named != names_.end() && !(frame_->pinned))
-      d.labels.push_back({named->second.span, quoted + " is declared here"});
-    return {};
-  }
   return ok ? finish(Expr(std::move(made), target->type, at(span)), values, true) : Value{};
 }
 
@@ -170,19 +176,35 @@ Value Inference::call(const ast::Call& call, Span span) {
   if (named && named->entity == Entity::type_variable && call.arguments.size() == 1)
     return cast({{call.name, name_span}, call.arguments[0]}, span);
   if (const Function* function = find_function(call.name)) return expand(*function, call, span);
-  if (find_local(call.name) || (named && named->entity != Entity::function)) {
-    const std::string what(named ? describe(named->entity) : "value");
-    const bool axes = named && (named->entity == Entity::tensor || named->entity == Entity::definition);
-    error("A0210", name_span, "`" + call.name + "` is a " + what + ", not a function", "it cannot be called",
-          axes ? "write `" + call.name + "[...]`" : "write `*` for a product");
-  } else if (ast::parse_reducer(call.name)) {
-    error("A0210", name_span, "`" + call.name + "` is a reducer and needs an index", "it has no brackets here",
-          "write `" + call.name + "[j](...)`");
-  } else {
-    unknown(call.name, name_span, Entity::function);
-  }
+  no_function(call.name, named, name_span);
   for (const ast::Expr& e : call.arguments) unclear(expr(e));
   return {};
+}
+
+void Inference::no_function(const std::string& name, const Named* named, Span name_span) {
+  if (find_local(name) || (named && named->entity != Entity::function)) {
+    const std::string what(named ? describe(named->entity) : "value");
+    const bool axes = named && (named->entity == Entity::tensor || named->entity == Entity::definition);
+    error("A0210", name_span, "`" + name + "` is a " + what + ", not a function", "it cannot be called",
+          axes ? "write `" + name + "[...]`" : "write `*` for a product");
+  } else if (ast::parse_reducer(name)) {
+    error("A0210", name_span, "`" + name + "` is a reducer and needs an index", "it has no brackets here",
+          "write `" + name + "[j](...)`");
+  } else {
+    unknown(name, name_span, Entity::function);
+  }
+}
+
+void Inference::wrong_arity(const Function& function, std::size_t given, Span span) {
+  const ast::FunctionDecl& decl = *function.decl;
+  const std::size_t wanted = decl.parameters.size();
+  Diagnostic& d = error("A0212", span,
+                        "`" + decl.name + "` takes " + std::to_string(wanted) +
+                            (wanted == 1 ? " argument, not " : " arguments, not ") + std::to_string(given));
+  if (function.home != Function::Home::library && !frame_->pinned)
+    d.labels.push_back({decl.name_span, "`" + decl.name + "` is declared here"});
+  else
+    d.notes.push_back("it is a function of " + function.origin);
 }
 
 Value Inference::expand(const Function& function, const ast::Call& call, Span span) {
@@ -190,13 +212,7 @@ Value Inference::expand(const Function& function, const ast::Call& call, Span sp
   collected_->called.insert(&function);
   const std::size_t wanted = decl.parameters.size(), given = call.arguments.size();
   if (wanted != given) {
-    Diagnostic& d = error("A0212", span,
-                          "`" + call.name + "` takes " + std::to_string(wanted) +
-                              (wanted == 1 ? " argument, not " : " arguments, not ") + std::to_string(given));
-    if (function.home != Function::Home::library && !frame_->pinned)
-      d.labels.push_back({decl.name_span, "`" + call.name + "` is declared here"});
-    else
-      d.notes.push_back("it is a function of " + function.origin);
+    wrong_arity(function, given, span);
     for (const ast::Expr& e : call.arguments) unclear(expr(e));
     return {};
   }
@@ -215,22 +231,26 @@ Value Inference::expand(const Function& function, const ast::Call& call, Span sp
   if (!function.cyclic) {
     Frame* const caller = frame_;
     frame_ = &frame;
+    ++level_;  // a call takes twice the stack of other levels
     value = expr(decl.body);
+    --level_;
     frame_ = caller;
   }
-  // What the function does not use is checked all the same, but does not count as a use of its indices.
   for (Argument& argument : arguments)
-    if (!argument.known) {
-      const std::size_t mark = use_log_.size();
-      Collected dropped;
-      Collected* const kept = collected_;
-      collected_ = &dropped;
-      const Value unused = expr(*argument.expr);
-      collected_ = kept;
-      forget_uses(mark);
-      if (function.cyclic) unclear(unused);
-    }
+    if (!argument.known) check_dropped(argument, function.cyclic);
   return value;
+}
+
+/// What a function does not use is checked all the same, but does not count as a use of its indices.
+void Inference::check_dropped(const Argument& argument, bool is_unclear) {
+  const std::size_t mark = use_log_.size();
+  Collected dropped;
+  Collected* const kept = collected_;
+  collected_ = &dropped;
+  const Value value = expr(*argument.expr);
+  collected_ = kept;
+  forget_uses(mark);
+  if (is_unclear) unclear(value);
 }
 
 namespace {

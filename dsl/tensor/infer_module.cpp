@@ -220,7 +220,7 @@ Tensor Inference::tensor(const ast::TensorDecl& decl) {
   Tensor tensor;
   tensor.span = decl.span;
   if (const auto known = type(decl.type)) tensor.type = *known;
-  subject_ = "an extent of `" + decl.name + "`";
+  begin("an extent of `" + decl.name + "`");
   for (const ast::Expr& e : decl.extents) {
     const std::size_t before = errors_;
     const Value value = expr(e);
@@ -261,7 +261,7 @@ void Inference::scalar(const ast::ScalarDecl& decl) {
   }
   made.type = *known;
   if (decl.default_value) {
-    subject_ = "the default of `" + decl.name + "`";
+    begin("the default of `" + decl.name + "`");
     in_default_ = true;
     Value value = expr(decl.default_value);
     in_default_ = false;
@@ -334,7 +334,7 @@ void Inference::definition(Item& item) {
     targets_.try_emplace(target.sym, target);
     return;
   }
-  subject_ = "definition `" + decl.name + "`";
+  begin("definition `" + decl.name + "`");
   indices_.clear();
   use_log_.clear();
   Frame frame;
@@ -407,13 +407,13 @@ void Inference::definition(Item& item) {
   if (body) target.type = body.expr->type;
   target.poisoned = !body || !ok;
   targets_.try_emplace(target.sym, target);
+  item.called = std::move(collected.called);
   item.ok = !target.poisoned;
   if (!item.ok) return;
   item.made.indices = std::move(ranges);
   item.made.body = body.expr;
   item.quotients = std::move(collected.quotients);
   item.checks = std::move(collected.checks);
-  item.called = std::move(collected.called);
   size_ += body.size;
   if (size_ > max_nodes && !too_large_) {
     too_large_ = true;
@@ -429,7 +429,7 @@ void Inference::check_uncalled() {
   for (const Item& item : items_) called.insert(item.called.begin(), item.called.end());
   for (const Function& function : functions_) {
     if (function.home == Function::Home::library || function.cyclic || called.contains(&function)) continue;
-    subject_ = "function `" + function.decl->name + "`";
+    begin("function `" + function.decl->name + "`");
     indices_.clear();
     use_log_.clear();
     std::vector<Argument> arguments(function.decl->parameters.size());
@@ -533,11 +533,12 @@ Result<Program> Inference::run(const std::string& kernel_name) {
     collected_ = nullptr;
   }
 
-  Diagnostics found;
+  // In the order of the text; equal places keep the order in which they were found.
+  std::multimap<std::uint32_t, Diagnostic> placed;
   for (Diagnostic& d : diagnostics_)
-    if (errors_ == 0 || d.severity == Severity::error) found.push_back(std::move(d));
-  std::stable_sort(found.begin(), found.end(),
-                   [](const Diagnostic& a, const Diagnostic& b) { return a.span.begin < b.span.begin; });
+    if (errors_ == 0 || d.severity == Severity::error) placed.emplace(d.span.begin, std::move(d));
+  Diagnostics found;
+  for (auto& [place, d] : placed) found.push_back(std::move(d));
   if (errors_ > 0) return found;
   return {std::move(program_), std::move(found)};
 }

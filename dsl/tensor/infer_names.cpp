@@ -68,6 +68,7 @@ void Inference::unknown(const std::string& name, Span span, Entity wanted) {
       add_functions(imported_);
     }
     for (std::string_view word : ast::function_words) candidates.emplace_back(word);
+    for (DType dtype : all_dtypes) candidates.emplace_back(attune::name(dtype));
   } else if (wanted == Entity::tensor) {
     what = "tensor or definition";
     add_named({Entity::tensor, Entity::definition});
@@ -80,6 +81,7 @@ void Inference::unknown(const std::string& name, Span span, Entity wanted) {
   const std::string near = did_you_mean(name, candidates);
   if (!near.empty()) {
     d.help = "did you mean `" + near + "`?";
+    suggested_.insert(near);
     if (const Local* local = wanted == Entity::dim ? find_local(near) : nullptr; local && local->index)
       unclear(Value{index(local->index), 1, 0, false});
   } else if (wanted == Entity::function) {

@@ -272,7 +272,7 @@ IndexRange Inference::close(const Sym& index) {
     if (info.conflicts) report_conflict(info);
     if (!info.of_result && !info.uses.empty()) info.hi = info.uses.front().extent;
     if (info.hi) info.lo = integer(0);
-    if (!info.hi && !info.of_result && !info.poisoned) {
+    if (!info.hi && !info.of_result && !info.poisoned && !stopped_) {
       const std::string& name = info.sym.text();
       error("A0204", info.span, "index `" + name + "` needs a range", "no axis is subscripted by `" + name + "` itself",
             "write one: `" + name + " in 0..N`");

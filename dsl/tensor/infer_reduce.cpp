@@ -50,7 +50,9 @@ Value Inference::reduction(const ast::Reduction& reduction, Span span) {
     return {};
   }
   const bool works_along = reducer == Reducer::softmax || reducer == Reducer::cumsum;
+  ++level_;  // it takes twice the stack of other levels
   Value value = works_along ? along(reduction, span) : binding(reduction, span);
+  --level_;
   return ok ? value : Value{};
 }
 
@@ -182,6 +184,9 @@ Value Inference::along(const ast::Reduction& reduction, Span span) {
   const Reducer reducer = reduction.reducer;
   std::vector<Sym> indices;
   bool ok = true;
+  const std::size_t outside = frame_->locals.size();
+  Argument nothing;  // stands for what is not in scope, so that its uses are not reported too
+  nothing.known = true;
   for (const ast::Index& index : reduction.indices) {
     if (index.lo || index.hi) {
       error("A0218", index.span, quoted(reducer) + " takes no range", "`" + index.name + "` has its own already",
@@ -213,6 +218,7 @@ Value Inference::along(const ast::Reduction& reduction, Span span) {
             quoted(reducer) + " works along an index that is bound outside",
             near.empty() ? "bind it on the left of the definition or in a reduction around this"
                          : "did you mean `" + near + "`?");
+      frame_->locals.push_back({index.name, {}, &nothing, {}});
       ok = false;
       continue;
     }
@@ -224,6 +230,7 @@ Value Inference::along(const ast::Reduction& reduction, Span span) {
     if (auto info = indices_.find(sym); info != indices_.end()) info->second.along = true;
   }
   Parts parts = this->parts(reduction, indices);
+  frame_->locals.resize(outside);
   if (!ok || !parts.ok || indices.empty()) return {};
   std::vector<IndexRange> ranges;  // their bounds are filled in where the index' scope ends
   for (const Sym& sym : indices) ranges.push_back({sym, {}, {}});
