@@ -60,7 +60,7 @@ Result<loop::Lowered> lower(Engine::State& engine, const Unit& unit, const tenso
   if (engine.observed()) {
     // One event carries the time of all of them; the passes' texts follow in order.
     engine.observe("stream", watch.milliseconds(), [text = lowered->streams] { return text; });
-    for (const auto& [pass, text] : lowered->stages) engine.observe(pass, 0, [text = text] { return text; });
+    for (const auto& stage : lowered->stages) engine.observe(stage.first, 0, [text = stage.second] { return text; });
     engine.observe("schedule", 0, [schedule = lowered->kernel.schedule] {
       std::string text;
       for (const auto& [key, value] : schedule.values()) {
