@@ -64,7 +64,7 @@ struct Map {
   Expr fill;   ///< null: keep
 };
 
-/// max_any/min_any: like max/min, but a NaN operand may be dropped (the value only shifts an exponent).
+/// max_any: like max, but a NaN operand may be dropped (the value only shifts an exponent).
 enum class Op : std::uint8_t { sum, prod, max, min, max_any, any, all, argmax };
 
 /// dst[domain] = old op (op over `over` of value), elements where guard is false or value absent skipped; the order of

@@ -295,7 +295,6 @@ class LowerNest {
   }
 
   void lower_phase(const Phase& phase) {
-    std::unordered_map<Sym, Sym> tiles;  // the state's Sym names its tile
     for (const State& state : phase.states) {
       Tile made{state.sym,
                 state.type.is_float()  ? DType::f32

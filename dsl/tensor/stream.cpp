@@ -68,7 +68,7 @@ class NestBuilder {
             (p.state.direct_guard && mentions(p.state.direct_guard, extra.index)))
           p.state.extras.push_back(extra.index);
     for (Pending& p : pending_) place(p);
-    for (Output& output : nest.outputs) output.value = complete(asked(output.value));
+    for (Output& output : nest.outputs) output.value = complete(output.value);
   }
 
   void add_output(const Sym& target, std::vector<Sym> indices, const Expr& value) {
@@ -296,9 +296,6 @@ class NestBuilder {
       if (const Pending* p = find(access->target)) return complete_read(p->state.sym, p->state.extras, p->state.type);
     return map_children(expr, [&](const Expr& child) { return complete(child); });
   }
-  /// Reads of states stand for values as asked for already; finish() of the loop nest makes them so in place.
-  static Expr asked(const Expr& expr) { return expr; }
-
   bool same_range(const std::vector<IndexRange>& a, const std::vector<IndexRange>& b) const {
     if (a.size() != b.size()) return false;
     for (std::size_t k = 0; k < a.size(); ++k)
@@ -337,9 +334,8 @@ class NestBuilder {
                                     : reason;
     nest.phases.push_back(phase);
     State state = renamed(p, p.over);
-    std::string why = analyse(state, nest.phases.size() - 1);
+    analyse(state, nest.phases.size() - 1);  // alone in its phase: everything it reads is complete
     nest.phases.back().states.push_back(std::move(state));
-    (void)why;  // in a phase of its own everything it reads is complete
   }
 
   State renamed(const Pending& p, const std::vector<IndexRange>& over) const {
@@ -495,7 +491,7 @@ Streams stream(const Program& original) {
   out.program = inlined.program;
   out.temporaries = inlined.temporaries;
   std::vector<NestBuilder> builders;
-  std::vector<std::set<Sym>> reads(0), writes(0);
+  std::vector<std::set<Sym>> writes;
   for (const Root& root : inlined.roots) {
     std::vector<Sym> indices;
     for (const auto& range : root.indices) indices.push_back(range.index);
@@ -566,8 +562,13 @@ Merge merge(const Phase& phase) {
     }
     a.push_back(read(out.a.back(), state.type));
     b.push_back(read(out.b.back(), state.type));
+    out.identity.push_back(identity(state.op, state.type));
     LinkOp op = LinkOp::add;
     switch (state.op) {
+      case ReduceOp::argmax:
+        joined.emplace_back();
+        out.combined.emplace_back();
+        continue;
       case ReduceOp::max:
       case ReduceOp::bound: op = LinkOp::max; break;
       case ReduceOp::min: op = LinkOp::min; break;
@@ -578,7 +579,6 @@ Merge merge(const Phase& phase) {
     }
     joined.push_back(link(op, left, right));
     out.combined.push_back(joined.back());
-    out.identity.push_back(identity(state.op, state.type));
   }
   return out;
 }

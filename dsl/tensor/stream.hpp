@@ -81,8 +81,9 @@ std::string print(const Streams& streams);
 /// Combines two partial states of one phase (two halves of the stream) into one: for each state the expression over
 /// reads of `a` and `b`, which hold the partial values under the states' Syms renamed by the maps.
 struct Merge {
-  std::vector<Sym> a, b;       ///< one Sym a state, read as Scalar{sym}
-  std::vector<Expr> combined;  ///< one expression a state
+  std::vector<Sym> a, b;  ///< one Sym a state, read as Scalar{sym}
+  std::vector<Expr>
+      combined;  ///< one expression a state; null for argmax, whose position alone does not say which half wins
   std::vector<Expr> identity;  ///< the empty state
 };
 Merge merge(const Phase& phase);
