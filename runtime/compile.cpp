@@ -109,11 +109,19 @@ Result<std::shared_ptr<cpu::Loaded>> make_code(Engine::State& engine, const loop
   }
   found.cache = "miss";
   const Stopwatch watch;
-  Result<std::string> ir = cpu::emit(kernel, cpu::host());
-  if (!ir) return ir.diagnostics();
+  Result<std::vector<std::string>> modules = cpu::emit_modules(kernel, cpu::host());
+  if (!modules) return modules.diagnostics();
   const double emitted = watch.milliseconds();
-  if (engine.observed()) engine.observe("emit", emitted, [text = *ir] { return text; });
-  Result<std::vector<std::uint8_t>> object = cpu::compile(*ir, cpu::host());
+  if (engine.observed())
+    engine.observe("emit", emitted, [texts = *modules] {
+      std::string text;
+      for (const std::string& module : texts) text += module + "\n";
+      return text;
+    });
+  Result<std::vector<std::uint8_t>> object =
+      cpu::compile(*modules, cpu::host(), [&](std::int64_t count, void (*job)(void*, std::int64_t), void* context) {
+        engine.executor->parallel_for(count, job, context);
+      });
   if (!object) return object.diagnostics();
   found.compile_ms = watch.milliseconds();
   if (engine.observed()) engine.observe("compile", found.compile_ms - emitted);

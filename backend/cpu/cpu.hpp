@@ -2,8 +2,8 @@
 // The CPU backend: loop nest -> LLVM IR text -> object bytes (libLLVM opened at run time) -> loaded functions.
 #pragma once
 #include <attune/diagnostic.hpp>
-
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,13 +20,13 @@ struct CpuTarget {
   Isa isa = Isa::generic;
   std::string name;
   std::string features;
-  int vector_lanes = 4;      ///< f32 per vector
+  int vector_lanes = 4;  ///< f32 per vector
   int vector_registers = 16;
   bool f16c = false;
   bool avx512_bf16 = false;
   std::int64_t l1_bytes = 32 << 10;
   std::int64_t l2_bytes = 512 << 10;
-  Machine machine() const;   ///< the same for choose()
+  Machine machine() const;  ///< the same for choose()
 };
 
 /// The CPU this process runs on, by cpuid (no LLVM needed). $ATTUNE_CPU=avx512|avx2|generic lowers it, never raises it.
@@ -53,9 +53,17 @@ struct Frame {
 ///   i64  @nest<k>_scratch(ptr frame)                        bytes of scratch a task needs (64-byte aligned)
 ///   void @nest<k>_run(ptr frame, i64 task, ptr scratch)     one task
 Result<std::string> emit(const loop::Kernel& kernel, const CpuTarget& target);
+/// The same code spread over a few modules of about equal size, to be compiled side by side. How many depends on the
+/// kernel alone.
+Result<std::vector<std::string>> emit_modules(const loop::Kernel& kernel, const CpuTarget& target);
 
 /// IR to object bytes. Errors: no libLLVM (A0603, says what to install), IR that LLVM refuses (A0901, a bug of ours).
 Result<std::vector<std::uint8_t>> compile(const std::string& ir, const CpuTarget& target);
+/// Runs job(context, k) for each k below count, in any order, on any threads, and returns when all are done.
+using Parallel = std::function<void(std::int64_t count, void (*job)(void* context, std::int64_t k), void* context)>;
+/// Modules to one piece of code for load(): their objects one after another.
+Result<std::vector<std::uint8_t>> compile(const std::vector<std::string>& modules, const CpuTarget& target,
+                                          const Parallel& parallel);
 /// Assembly of the same, for people.
 Result<std::string> assembly(const std::string& ir, const CpuTarget& target);
 
@@ -72,8 +80,8 @@ class Loaded {
   std::vector<NestCode> nests;
 };
 
-/// Object bytes to callable code.
-Result<std::shared_ptr<Loaded>> load(const std::vector<std::uint8_t>& object, std::size_t nest_count);
+/// What either compile() made to callable code.
+Result<std::shared_ptr<Loaded>> load(const std::vector<std::uint8_t>& code, std::size_t nest_count);
 
 /// What was found of libLLVM: version (0 if none), path, and the paths tried.
 struct LlvmReport {

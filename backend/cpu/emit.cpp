@@ -3,6 +3,7 @@
 #include "backend/cpu/emit.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace attune::cpu {
 
@@ -78,6 +79,7 @@ std::string Emitter::scratch(std::size_t number) {
 
 std::string Emitter::run(std::size_t number) {
   begin();
+  number_ = number;
   V task{"%task", Kind::i64, 1, 0, {}, {}};
   for (std::size_t k = nest_.grid.size(); k-- > 0;) {
     const loop::GridAxis& axis = nest_.grid[k];
@@ -91,20 +93,43 @@ std::string Emitter::run(std::size_t number) {
     bind({axis.index, axis.lo, axis.hi}, add(uniform(axis.lo), mul(place, uniform(axis.step))));
   }
   emit(nest_.body);
-  return finish(
-      "define void @nest" + std::to_string(number) +
-          "_run(ptr noalias %frame, i64 %task, ptr noalias align 64 %scratch) #0 {\nentry:\n"
-          "  %zero = alloca i64, align 8\n  %sink = alloca [16 x float], align 64\n  store i64 0, ptr %zero, align 8\n",
-      "  ret void\n}\n");
+  return finish("define void @nest" + std::to_string(number) +
+                    "_run(ptr noalias %frame, i64 %task, ptr noalias align 64 %scratch) #0 {\nentry:\n" + locals,
+                "  ret void\n}\n");
 }
 
-Result<std::string> emit(const loop::Kernel& kernel, const CpuTarget& target) {
+namespace {
+
+/// One function: what stands before and after its linkage.
+struct Function {
+  std::string result;     ///< its type
+  std::string signature;  ///< name and parameters
+  std::string body;
+  bool entry = false;  ///< called from outside
+};
+
+/// All functions of a kernel and the intrinsics that they may need.
+struct Code {
+  std::vector<Function> functions;
+  std::map<std::string, std::string> declarations;
+};
+
+Result<Code> functions_of(const loop::Kernel& kernel, const CpuTarget& target) {
   Module module(kernel, target);
-  std::string functions;
+  Code code;
+  const auto entry = [&](const char* result, const std::string& text) {
+    // `define TYPE @name(...) #0 {`: the emitter writes entries whole.
+    const std::size_t at = text.find('@'), end = text.find(" #0 {");
+    code.functions.push_back({result, text.substr(at, end - at), text.substr(end), true});
+  };
   try {
     for (std::size_t k = 0; k < kernel.nests.size(); ++k) {
       Emitter emitter(module, kernel.nests[k]);
-      functions += emitter.tasks(k) + "\n" + emitter.scratch(k) + "\n" + emitter.run(k) + "\n";
+      entry("i64", emitter.tasks(k));
+      entry("i64", emitter.scratch(k));
+      entry("void", emitter.run(k));
+      for (const Emitter::Part& part : emitter.parts())
+        code.functions.push_back({"void", "@" + part.name + part.parameters, part.body, false});
     }
   } catch (const Malformed& malformed) {
     Diagnostic diagnostic;
@@ -114,8 +139,7 @@ Result<std::string> emit(const loop::Kernel& kernel, const CpuTarget& target) {
     return diagnostic;
   }
   // Both may declare the same intrinsic, and text allows each only once.
-  std::vector<int> widths{1, 4, 8, 16};
-  for (const int width : widths) {
+  for (const int width : {1, 4, 8, 16}) {
     const std::string lines = math_declarations(width, target);
     for (std::size_t at = 0; at < lines.size();) {
       const std::size_t end = std::min(lines.find('\n', at), lines.size());
@@ -123,10 +147,65 @@ Result<std::string> emit(const loop::Kernel& kernel, const CpuTarget& target) {
       at = end + 1;
     }
   }
+  code.declarations = std::move(module.declarations);
+  return code;
+}
+
+/// A module of some of the functions; `alone` where they are all.
+std::string module_text(const Code& code, const std::vector<std::size_t>& members, const loop::Kernel& kernel,
+                        const CpuTarget& target, bool alone) {
+  std::string functions;
+  for (const std::size_t k : members) {
+    const Function& function = code.functions[k];
+    const char* linkage = function.entry ? "" : alone ? "internal " : "hidden ";
+    functions += std::string("define ") + linkage + function.result + " " + function.signature + function.body + "\n";
+  }
   std::string text = "; kernel " + kernel.name + "\n" + functions;
-  for (const auto& [name, declaration] : module.declarations)
+  for (const auto& [name, declaration] : code.declarations)
     if (functions.find(name + "(") != std::string::npos) text += declaration + "\n";
-  return text + "attributes #0 = { " + function_attributes(target) + " }\n!0 = !{}\n";
+  for (std::size_t k = 0; k < code.functions.size(); ++k) {
+    const Function& other = code.functions[k];
+    const std::string name = other.signature.substr(0, other.signature.find('(') + 1);
+    if (std::find(members.begin(), members.end(), k) == members.end() && functions.find(name) != std::string::npos)
+      text += "declare hidden " + other.result + " " + other.signature + "\n";
+  }
+  const std::string attributes = function_attributes(target);
+  return text + "attributes #0 = { " + attributes + " }\nattributes #1 = { " + attributes +
+         " cold noinline optnone }\n!0 = !{}\n";
+}
+
+}  // namespace
+
+Result<std::string> emit(const loop::Kernel& kernel, const CpuTarget& target) {
+  Result<Code> code = functions_of(kernel, target);
+  if (!code) return code.diagnostics();
+  std::vector<std::size_t> all(code->functions.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return module_text(*code, all, kernel, target, true);
+}
+
+Result<std::vector<std::string>> emit_modules(const loop::Kernel& kernel, const CpuTarget& target) {
+  Result<Code> code = functions_of(kernel, target);
+  if (!code) return code.diagnostics();
+  // The largest function first, each to the module that is the smallest so far.
+  constexpr std::size_t most = 4, worth_a_module = 8000;
+  std::vector<std::size_t> order(code->functions.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto size = [&](std::size_t k) { return code->functions[k].body.size(); };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
+  std::size_t total = 0;
+  for (const std::size_t k : order) total += size(k);
+  std::vector<std::vector<std::size_t>> members(std::clamp<std::size_t>(total / worth_a_module, 1, most));
+  std::vector<std::size_t> filled(members.size());
+  for (const std::size_t k : order) {
+    const auto smallest = static_cast<std::size_t>(std::min_element(filled.begin(), filled.end()) - filled.begin());
+    members[smallest].push_back(k);
+    filled[smallest] += size(k);
+  }
+  std::vector<std::string> modules;
+  for (const auto& some : members)
+    if (!some.empty()) modules.push_back(module_text(*code, some, kernel, target, false));
+  return modules;
 }
 
 }  // namespace attune::cpu

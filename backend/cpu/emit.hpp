@@ -74,6 +74,13 @@ int cost(const Expr& expr);
 /// Whether the value or the presence of an expression can depend on an index.
 bool depends_on(const Expr& expr, const Sym& index);
 
+/// Where a text first uses an SSA name (`%v1` is not in `%v12`); npos.
+std::size_t find_name(const std::string& text, const std::string& name);
+
+/// What expressions may need in the first block of a function that they are evaluated in.
+inline constexpr const char* locals =
+    "  %zero = alloca i64, align 8\n  %sink = alloca [16 x float], align 64\n  store i64 0, ptr %zero, align 8\n";
+
 class Emitter {
  public:
   Emitter(Module& module, const loop::Nest& nest);
@@ -81,6 +88,14 @@ class Emitter {
   std::string tasks(std::size_t number);
   std::string scratch(std::size_t number);
   std::string run(std::size_t number);
+  /// A function that run() calls.
+  struct Part {
+    std::string name;
+    std::string parameters;  ///< with parentheses
+    std::string body;        ///< from the attributes to the closing brace
+  };
+  /// Those of the last run().
+  const std::vector<Part>& parts() const { return parts_; }
 
  private:
   // ---- instructions (emit_core.cpp) --------------------------------------------------------------
@@ -111,6 +126,7 @@ class Emitter {
   V add(const V& a, const V& b);
   V sub(const V& a, const V& b);
   V mul(const V& a, const V& b);
+  std::optional<V> multiple(const V& counter, const V& factor);
   /// Sum of terms, those of outer sections first so that they are computed there.
   V sum(std::vector<V> terms);
   V minimum(const V& a, const V& b);
@@ -128,9 +144,9 @@ class Emitter {
   V lane(const V& vector, int k);
   V gather_lanes(const std::vector<V>& scalars);
   V element_pointer(const V& base, Kind kind, const V& offset);
-  /// The same pointer, but opaque: LLVM's loop strength reduction does not look behind it, which saves much of its
-  /// time.
-  V opaque(const V& pointer);
+  /// The same value through an empty instruction: LLVM's loop strength reduction does not look behind it, which saves
+  /// much of its time.
+  V opaque(const V& value);
   V load(const V& pointer, Kind kind, int width, std::int64_t align, const Sym& memory);
   void store(const V& value, const V& pointer, std::int64_t align);
   V iota(int width);
@@ -142,6 +158,8 @@ class Emitter {
     std::string iv, label;
     std::vector<V> init, phis;
     std::vector<Sym> writes;
+    int level = 0;                                                ///< its section
+    std::vector<std::pair<std::int64_t, std::string>> multiples;  ///< factor and name of what moves with the counter
   };
   /// Opens `for (iv = lo; iv < hi; iv += step)`; `carried` in: first values, out: the values of this iteration.
   /// `writes`: tiles and buffers that the body stores to.
@@ -253,6 +271,9 @@ class Emitter {
   void emit(const loop::Let& let);
   void emit(const loop::For& loop);
   void emit(const loop::If& branch);
+  void emit_loop(const loop::For& loop);
+  bool is_part(const loop::For& loop) const;
+  void call_part(const std::function<void(Emitter&)>& body_of);
   void emit(const loop::Store& store);
   void emit(const loop::Contract& contract);
   std::vector<Sym> written(const loop::Block& block) const;
@@ -340,6 +361,10 @@ class Emitter {
   std::set<Sym> stored_;  ///< buffers that the nest writes
   long version_ = 0;
   bool rare_ = false;           ///< inside a branch on computed data: small code before fast code
+  std::size_t number_ = 0;      ///< of the nest
+  std::vector<Part> parts_;     ///< other functions of the nest
+  bool inside_part_ = false;    ///< what is emitted now is such a function
+  bool guarded_ = false;        ///< in the other branch of a class of tiles: fewer of them, so less code for each
   V lane_lo_;                   ///< first lane of the domain in hand
   bool lane_block_ = false;     ///< lane_lo_ is the first lane of a block, and the lane index lies in that block
   bool lanes_bounded_ = false;  ///< a scalar loop over lanes ends at the lane limit

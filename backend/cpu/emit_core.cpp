@@ -2,6 +2,7 @@
 // Instructions, sections and loops of the emitter: every instruction stands once, in the outermost section that has its
 // operands, because no optimiser runs after this.
 #include <algorithm>
+#include <cctype>
 #include <limits>
 
 #include "backend/cpu/emit.hpp"
@@ -152,7 +153,22 @@ V Emitter::mul(const V& a, const V& b) {
   if (b.whole == 0 && a.width == 1) return b;
   if (a.whole == 1 && b.width >= a.width) return b;
   if (b.whole == 1 && a.width >= b.width) return a;
+  if (const std::optional<V> moving = multiple(a, b)) return *moving;
+  if (const std::optional<V> moving = multiple(b, a)) return *moving;
   return binary("mul", a, b);
+}
+
+/// A literal multiple of the counter of an open loop: it moves along with the counter instead of being computed.
+std::optional<V> Emitter::multiple(const V& counter, const V& factor) {
+  if (!factor.whole || counter.width != 1 || counter.whole) return std::nullopt;
+  for (Loop& loop : loops_) {
+    if (loop.iv != counter.s) continue;
+    for (const auto& [known, name] : loop.multiples)
+      if (known == *factor.whole) return V{name, Kind::i64, 1, loop.level, {}, {}};
+    loop.multiples.emplace_back(*factor.whole, writer_.fresh());
+    return V{loop.multiples.back().second, Kind::i64, 1, loop.level, {}, {}};
+  }
+  return std::nullopt;
 }
 
 V Emitter::sum(std::vector<V> terms) {
@@ -256,7 +272,10 @@ V Emitter::element_pointer(const V& base, Kind kind, const V& offset) {
                 Kind::pointer, 1, std::max(base.level, offset.level));
 }
 
-V Emitter::opaque(const V& pointer) { return define("freeze ptr " + pointer.s, Kind::pointer, 1, pointer.level); }
+V Emitter::opaque(const V& value) {
+  return define("call " + value.type() + " asm \"\", \"=r,0\"(" + value.type() + " " + value.s + ")", value.kind, 1,
+                value.level);
+}
 
 V Emitter::load(const V& pointer, Kind kind, int width, std::int64_t align, const Sym& memory) {
   int level = pointer.level;
@@ -324,8 +343,9 @@ void Emitter::close_scope() {
 }
 
 V Emitter::open_loop(const V& lo, const V& hi, const V& step, std::vector<V>& carried, const std::vector<Sym>& writes) {
-  Loop loop{lo, hi, step, writer_.fresh(), fresh_label("loop"), carried, {}, writes};
+  Loop loop{lo, hi, step, writer_.fresh(), fresh_label("loop"), carried, {}, writes, 0, {}};
   sections_.push_back({});
+  loop.level = top();
   sections_.back().current = loop.label;
   for (V& value : carried) {
     value = {writer_.fresh(), value.kind, value.width, top(), {}, {}};
@@ -337,18 +357,37 @@ V Emitter::open_loop(const V& lo, const V& hi, const V& step, std::vector<V>& ca
   return iv;
 }
 
+std::size_t find_name(const std::string& text, const std::string& name) {
+  for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if (end == text.size() || !std::isdigit(static_cast<unsigned char>(text[end]))) return at;
+  }
+  return std::string::npos;
+}
+
 std::vector<V> Emitter::close_loop(const std::vector<V>& next) {
   const Loop loop = std::move(loops_.back());
   loops_.pop_back();
   const Section body = std::move(section());
   pop_section();
   Section& outer = section();
+  const std::string step_of_counter = writer_.fresh();
   const bool runs = loop.lo.whole && loop.hi.whole && *loop.lo.whole < *loop.hi.whole;
-  const std::string entry = outer.current, exit = fresh_label("exit"), step = writer_.fresh(), more = writer_.fresh();
+  // What moves with the counter, first the counter itself: name in the body, first value, step.
+  struct Moving {
+    std::string name, phi, next;
+    V first, step;
+  };
+  std::vector<Moving> moving{{loop.iv, writer_.fresh(), step_of_counter, loop.lo, loop.step}};
+  for (const auto& [factor, name] : loop.multiples)
+    moving.push_back(
+        {name, writer_.fresh(), writer_.fresh(), mul(loop.lo, integer(factor)), mul(loop.step, integer(factor))});
+  const std::string entry = outer.current, exit = fresh_label("exit"), more = writer_.fresh();
   const auto phi = [&](const V& name, const V& first, const std::string& a, const V& second, const std::string& b) {
     outer.text += "  " + name.s + " = phi " + name.type() + " [ " + first.s + ", %" + a + " ], [ " + second.s + ", %" +
                   b + " ]\n";
   };
+  const auto whole = [](const std::string& name) { return V{name, Kind::i64, 1, 0, {}, {}}; };
   if (runs) {
     outer.text += "  br label %" + loop.label + "\n";
   } else {
@@ -357,12 +396,17 @@ std::vector<V> Emitter::close_loop(const std::vector<V>& next) {
                   loop.label + ", label %" + exit + "\n";
   }
   outer.text += loop.label + ":\n";
-  phi({loop.iv, Kind::i64, 1, 0, {}, {}}, loop.lo, entry, {step, Kind::i64, 1, 0, {}, {}}, body.current);
+  for (const Moving& m : moving) phi(whole(m.phi), m.first, entry, whole(m.next), body.current);
   for (std::size_t k = 0; k < loop.phis.size(); ++k) phi(loop.phis[k], loop.init[k], entry, next[k], body.current);
+  // The body sees them through opaque copies: strength is reduced here, and LLVM's pass for it would spend a third of
+  // the compile time on finding nothing better.
+  for (const Moving& m : moving)
+    if (find_name(body.text, m.name) != std::string::npos)
+      outer.text += "  " + m.name + " = call i64 asm \"\", \"=r,0\"(i64 " + m.phi + ")\n";
   outer.text += body.text;
-  outer.text += "  " + step + " = add nsw i64 " + loop.iv + ", " + loop.step.s + "\n  " + more + " = icmp slt i64 " +
-                step + ", " + loop.hi.s + "\n  br i1 " + more + ", label %" + loop.label + ", label %" + exit + "\n" +
-                exit + ":\n";
+  for (const Moving& m : moving) outer.text += "  " + m.next + " = add nsw i64 " + m.phi + ", " + m.step.s + "\n";
+  outer.text += "  " + more + " = icmp slt i64 " + step_of_counter + ", " + loop.hi.s + "\n  br i1 " + more +
+                ", label %" + loop.label + ", label %" + exit + "\n" + exit + ":\n";
   outer.current = exit;
   std::vector<V> results;
   for (std::size_t k = 0; k < loop.phis.size(); ++k) {

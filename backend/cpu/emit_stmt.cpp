@@ -39,6 +39,12 @@ void Emitter::emit(const loop::Let& let) {
 }
 
 void Emitter::emit(const loop::For& loop) {
+  // The innermost loops around a good deal of code are functions of their own, which may be compiled side by side.
+  if (!rare_ && !inside_part_ && is_part(loop)) return call_part([&](Emitter& part) { part.emit_loop(loop); });
+  emit_loop(loop);
+}
+
+void Emitter::emit_loop(const loop::For& loop) {
   std::vector<V> none;
   const V lo = uniform(loop.lo), hi = uniform(loop.hi), step = uniform(loop.step);
   const V index = open_loop(lo, hi, step, none, written(loop.body));
@@ -61,21 +67,84 @@ void Emitter::emit(const loop::If& branch) {
     if (const auto* access = tensor::get_if<tensor::Access>(e)) rare_ = rare_ || tiles_.count(access->target) != 0;
     return !rare_;
   });
+  const bool was_guarded = guarded_;
   for (const loop::Block* block : {&branch.then, &branch.otherwise}) {
+    guarded_ = was_guarded || block == &branch.otherwise;
     sections_.push_back({});
     section().conditional = true;
     section().current = block == &branch.then ? then : otherwise;
     texts += section().current + ":\n";
-    emit(*block);
+    if (rare_ && !was_rare && !block->empty())
+      call_part([&](Emitter& part) { part.emit(*block); });
+    else
+      emit(*block);
     texts += section().text + "  br label %" + end + "\n";
     pop_section();
   }
   rare_ = was_rare;
+  guarded_ = was_guarded;
   for (const loop::Block* block : {&branch.then, &branch.otherwise})
     for (const Sym& memory : written(*block)) wrote(memory);
   effect("br i1 " + condition.s + ", label %" + then + ", label %" + otherwise);
   section().text += texts + end + ":\n";
   section().current = end;
+}
+
+/// Some statements as a function of their own, called here. For rare ones LLVM optimises nothing: that is most of its
+/// compile time.
+void Emitter::call_part(const std::function<void(Emitter&)>& body_of) {
+  std::string function = "nest" + std::to_string(number_);
+  function += (rare_ ? "_rare" : "_part") + std::to_string(parts_.size());
+  Emitter part(module_, nest_);
+  part.begin();
+  part.rare_ = rare_;
+  part.inside_part_ = true;
+  std::vector<std::pair<V, V>> passed;  // the parameter, and the value here
+  const auto pass = [&](const V& v) {
+    if (v.whole || v.real) return v;
+    std::string name = "%a";
+    name += std::to_string(passed.size());
+    passed.push_back({{name, v.kind, v.width, 0, {}, {}}, v});
+    return passed.back().first;
+  };
+  // In the order of their names here: the text must not depend on where symbols lie in memory.
+  std::map<std::string, Sym> order;
+  for (const auto& [sym, v] : indices_) order.emplace(v.s + ' ' + sym.text(), sym);
+  for (const auto& [key, sym] : order) part.indices_[sym] = pass(indices_.at(sym));
+  order.clear();
+  for (const auto& [sym, value] : lets_) order.emplace(value.v.s + ' ' + sym.text(), sym);
+  for (const auto& [key, sym] : order) {
+    const Value& value = lets_.at(sym);
+    Value inside{pass(value.v), {}};
+    if (value.present) inside.present = pass(*value.present);
+    part.lets_[sym] = inside;
+  }
+  part.ranges_ = ranges_;
+  part.let_exprs_ = let_exprs_;
+  body_of(part);
+  const std::string body = part.finish("", "");
+  std::string parameters, arguments;
+  for (const auto& [inside, here] : passed) {
+    if (find_name(body, inside.s) == std::string::npos) continue;  // names of closed scopes are among these
+    parameters += ", " + inside.type() + " " + inside.s;
+    arguments += ", " + here.type() + " " + here.s;
+  }
+  parts_.push_back({function, "(ptr noalias %frame, ptr noalias align 64 %scratch" + parameters + ")",
+                    (rare_ ? " #1 {\nentry:\n" : " #0 {\nentry:\n") + std::string(locals) + body + "  ret void\n}\n"});
+  for (Part& inner : part.parts_) parts_.push_back(std::move(inner));
+  effect("call void @" + function + "(ptr %frame, ptr %scratch" + arguments + ")");
+}
+
+/// Whether a loop is the innermost around at least two statements, or around one that is much code.
+bool Emitter::is_part(const loop::For& loop) const {
+  int weight = 0;
+  for (const loop::Stmt& stmt : loop.body) {
+    if (std::holds_alternative<loop::For>(stmt.kind)) return false;
+    const bool large = std::holds_alternative<loop::Contract>(stmt.kind) ||
+                       std::holds_alternative<loop::Store>(stmt.kind) || std::holds_alternative<loop::If>(stmt.kind);
+    weight += large ? 2 : 1;
+  }
+  return weight >= 2;
 }
 
 std::vector<Sym> Emitter::written(const loop::Block& block) const {

@@ -135,7 +135,7 @@ int Emitter::copies_for(const Sweep& sweep) const {
         return true;
       });
   // Where nothing loops inside, there is little to gain from a long body.
-  if (rare_ || (sweep.loops.empty() && work > 30)) return 1;
+  if (rare_ || guarded_ || (sweep.loops.empty() && work > 30)) return 1;
   int copies = std::min(vectors, 4);
   while (copies > 1 && (vectors % copies != 0 || copies * work > 260)) --copies;
   return copies;

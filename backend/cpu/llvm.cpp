@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace attune::cpu {
@@ -257,6 +258,36 @@ std::string take(const Api& llvm, LLVMErrorRef error) {
   return text.empty() ? "unknown error" : text;
 }
 
+// Packed code: a magic word, then each object after its size, all numbers 64 bits wide and little endian.
+constexpr char pack_magic[8] = {'a', 't', 't', 'u', 'n', 'e', 'O', '\n'};
+
+std::vector<std::uint8_t> pack(const std::vector<std::vector<std::uint8_t>>& objects) {
+  std::vector<std::uint8_t> code(pack_magic, pack_magic + sizeof pack_magic);
+  for (const auto& object : objects) {
+    for (int byte = 0; byte < 8; ++byte) code.push_back(static_cast<std::uint8_t>(object.size() >> (8 * byte)));
+    code.insert(code.end(), object.begin(), object.end());
+  }
+  return code;
+}
+
+std::optional<std::vector<Bytes>> unpack(const std::vector<std::uint8_t>& code) {
+  std::vector<Bytes> objects;
+  if (code.size() < sizeof pack_magic || std::memcmp(code.data(), pack_magic, sizeof pack_magic) != 0) {
+    objects.push_back({code.data(), code.size()});
+    return objects;
+  }
+  for (std::size_t at = sizeof pack_magic; at < code.size();) {
+    if (code.size() - at < 8) return std::nullopt;
+    std::uint64_t size = 0;
+    for (std::size_t byte = 0; byte < 8; ++byte) size |= std::uint64_t{code[at + byte]} << (8 * byte);
+    at += 8;
+    if (size > code.size() - at) return std::nullopt;
+    objects.push_back({code.data() + at, static_cast<std::size_t>(size)});
+    at += static_cast<std::size_t>(size);
+  }
+  return objects;
+}
+
 std::string processor(const std::string& name) {
   // An unknown name would only be warned about on stderr and scheduled as a bare x86-64.
   if (name == "znver5" && library().report.version < 19) return "znver4";
@@ -267,6 +298,32 @@ std::string processor(const std::string& name) {
 
 Result<std::vector<std::uint8_t>> compile(const std::string& ir, const CpuTarget& target) {
   return llvm::translate<std::vector<std::uint8_t>>(ir, target, llvm::FileType::object);
+}
+
+Result<std::vector<std::uint8_t>> compile(const std::vector<std::string>& modules, const CpuTarget& target,
+                                          const Parallel& parallel) {
+  if (llvm::api() == nullptr) return llvm::missing();
+  struct Work {
+    const std::vector<std::string>& modules;
+    const CpuTarget& target;
+    std::vector<std::optional<Result<std::vector<std::uint8_t>>>> objects;
+  } work{modules, target, {}};
+  work.objects.resize(modules.size());
+  // Each has an LLVM context of its own, so nothing is shared.
+  parallel(
+      static_cast<std::int64_t>(modules.size()),
+      [](void* context, std::int64_t k) {
+        auto& w = *static_cast<Work*>(context);
+        const auto at = static_cast<std::size_t>(k);
+        w.objects[at] = compile(w.modules[at], w.target);
+      },
+      &work);
+  std::vector<std::vector<std::uint8_t>> objects;
+  for (auto& object : work.objects) {
+    if (!*object) return object->diagnostics();
+    objects.push_back(**std::move(object));
+  }
+  return llvm::pack(objects);
 }
 
 Result<std::string> assembly(const std::string& ir, const CpuTarget& target) {

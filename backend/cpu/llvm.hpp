@@ -3,7 +3,9 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "backend/cpu/cpu.hpp"
 
@@ -58,6 +60,16 @@ Diagnostic refused(std::string what, const std::string& reason);
 std::string take(const Api& llvm, LLVMErrorRef error);
 /// The processor's name as the opened LLVM knows it: the next older one where it is too new for that version.
 std::string processor(const std::string& name);
+
+/// A range of bytes that somebody else owns.
+struct Bytes {
+  const std::uint8_t* begin;
+  std::size_t size;
+};
+/// Objects of one kernel as one piece of code, and back: its parts, or nothing where it is cut short. What is not
+/// packed is one object.
+std::vector<std::uint8_t> pack(const std::vector<std::vector<std::uint8_t>>& objects);
+std::optional<std::vector<Bytes>> unpack(const std::vector<std::uint8_t>& code);
 
 inline constexpr const char* triple = "x86_64-unknown-linux-gnu";
 

@@ -146,10 +146,12 @@ std::string link(Session& s, LLVMOrcJITDylibRef dylib, std::size_t nest_count, s
 
 }  // namespace
 
-Result<std::shared_ptr<Loaded>> load(const std::vector<std::uint8_t>& object, std::size_t nest_count) {
+Result<std::shared_ptr<Loaded>> load(const std::vector<std::uint8_t>& code, std::size_t nest_count) {
   Session& s = session();
   if (s.llvm == nullptr) return missing();
   if (s.jit == nullptr) return refused("LLVM cannot load code into this process", s.failure);
+  const auto objects = unpack(code);
+  if (!objects) return refused("the compiled code cannot be loaded", "it is cut short");
   std::lock_guard guard(s.lock);
   s.take_notices();
 
@@ -162,10 +164,14 @@ Result<std::shared_ptr<Loaded>> load(const std::vector<std::uint8_t>& object, st
   } else {
     dylib = s.llvm->LLVMOrcExecutionSessionCreateBareJITDylib(s.execution, fmt::format("attune.{}", s.made++).c_str());
   }
-  LLVMMemoryBufferRef buffer = s.llvm->LLVMCreateMemoryBufferWithMemoryRangeCopy(
-      reinterpret_cast<const char*>(object.data()), object.size(), "kernel.o");
   std::vector<NestCode> nests;
-  std::string failure = take(*s.llvm, s.llvm->LLVMOrcLLJITAddObjectFile(s.jit, dylib, buffer));
+  std::string failure;
+  for (const Bytes& object : *objects) {
+    LLVMMemoryBufferRef buffer = s.llvm->LLVMCreateMemoryBufferWithMemoryRangeCopy(
+        reinterpret_cast<const char*>(object.begin), object.size, "kernel.o");
+    failure = take(*s.llvm, s.llvm->LLVMOrcLLJITAddObjectFile(s.jit, dylib, buffer));
+    if (!failure.empty()) break;
+  }
   if (failure.empty()) failure = link(s, dylib, nest_count, nests);
   if (!failure.empty()) {
     if (std::string notices = s.take_notices(); !notices.empty()) failure += " (" + notices + ")";

@@ -114,6 +114,27 @@ TEST_CASE("objects that must not run are refused", "[llvm]") {
   CHECK(load(object, 1).value()->nests[0].tasks(nullptr) == 0);
 }
 
+TEST_CASE("modules compile side by side and call each other; cut code is refused", "[llvm]") {
+  const std::string outer =
+      "declare hidden i64 @other(ptr)\ndefine i64 @nest0_tasks(ptr %f) {\n  %x = call i64 @other(ptr %f)\n  ret i64 "
+      "%x\n}\n"
+      "define i64 @nest0_scratch(ptr %f) {\n  ret i64 0\n}\ndefine void @nest0_run(ptr %f, i64 %t, ptr %s) {\n  ret "
+      "void\n}\n";
+  const std::string inner = "define hidden i64 @other(ptr %f) {\n  ret i64 42\n}\n";
+  const auto parallel = [](std::int64_t count, void (*job)(void*, std::int64_t), void* context) {
+    std::vector<std::thread> threads;
+    for (std::int64_t k = 0; k < count; ++k) threads.emplace_back(job, context, k);
+    for (std::thread& thread : threads) thread.join();
+  };
+  const std::vector<std::uint8_t> code = compile({outer, inner}, host(), parallel).value();
+  CHECK(load(code, 1).value()->nests[0].tasks(nullptr) == 42);
+  for (std::size_t keep = 8; keep < code.size(); keep += 97)
+    CHECK(!load(std::vector<std::uint8_t>(code.begin(), code.begin() + static_cast<std::ptrdiff_t>(keep)), 1));
+  // What one module has wrong is an error of the whole.
+  CHECK(!compile({outer, "define i64 @other(ptr %f) { ret i32 1 }"}, host(), parallel));
+  CHECK(!load(compile({outer}, host(), parallel).value(), 1));
+}
+
 TEST_CASE("threads compile and load at the same time", "[llvm]") {
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
