@@ -151,7 +151,10 @@ class MapRows {
 }  // namespace
 
 Kernel map(Kernel kernel, const Schedule& schedule) {
-  for (Nest& nest : kernel.nests) MapRows(nest, schedule.lanes, schedule.tile_m).run();
+  for (Nest& nest : kernel.nests) {
+    MapRows(nest, schedule.lanes, schedule.tile_m).run();
+    refine(nest);
+  }
   return kernel;
 }
 

@@ -47,6 +47,8 @@ Kernel partition(Kernel kernel, const Schedule& schedule);
 Kernel place(Kernel kernel, const Schedule& schedule);
 /// Rows to vector lanes: register tiles of schedule.lanes rows inside each task.
 Kernel map(Kernel kernel, const Schedule& schedule);
+/// The end of map: bounds and classes of guards again, for the rows of one register tile.
+void refine(Nest& nest);
 
 /// All of it: desugar, simplify, stream, choose, lower and the passes. `program` has its types bound.
 Result<Lowered> build(const tensor::Program& program, const LowerOptions& options);

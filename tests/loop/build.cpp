@@ -109,3 +109,19 @@ TEST_CASE("loop build: a program equals the kernel built by hand under every sch
       }
     }
 }
+
+TEST_CASE("loop build: register tiles visit what their own rows reach", "[loop]") {
+  const Causal causal;
+  const auto text = [&](const std::map<std::string, std::string>& overrides) {
+    loop::LowerOptions options;
+    options.overrides = overrides;
+    return loop::print(loop::build(causal.program, options).value().kernel);
+  };
+  // Several register tiles in a task: each has an end of its own, a class of its own, and is skipped where it is empty.
+  const std::string several = text({{"lanes", "8"}, {"tile.m", "32"}, {"operands", "packed"}});
+  CHECK(several.find("let j.to = min(min(j0 + 128, j.hi), min(i1.2 + 8, M) - 1 + N - M + 1)") != std::string::npos);
+  CHECK(several.find("if j0 < j.to") != std::string::npos);
+  CHECK(several.find("let full.2 = j.to - 1 <= i1.2 + N - M") != std::string::npos);
+  // One: what the task decides is exact.
+  CHECK(text({{"lanes", "8"}, {"tile.m", "8"}}).find("j.to") == std::string::npos);
+}
