@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -267,16 +268,18 @@ class Emitter {
   bool at_most(const Expr& bound, const Expr& extent, int depth = 0);
 
   // ---- statements (emit_stmt.cpp, emit_sweep.cpp, emit_store.cpp, emit_contract.cpp) ---------------------
+  /// A block; outside of parts its statements become parts where they are much code.
   void emit(const loop::Block& block);
+  /// Statements in place.
+  void emit(std::span<const loop::Stmt> block);
   void emit(const loop::Let& let);
   void emit(const loop::For& loop);
   void emit(const loop::If& branch);
   void emit_loop(const loop::For& loop);
-  bool is_part(const loop::For& loop) const;
   void call_part(const std::function<void(Emitter&)>& body_of);
   void emit(const loop::Store& store);
   void emit(const loop::Contract& contract);
-  std::vector<Sym> written(const loop::Block& block) const;
+  std::vector<Sym> written(std::span<const loop::Stmt> block) const;
   void bind(const loop::Range& range, const V& value);
   void unbind(const loop::Range& range);
   /// Opens the loop over a range and binds its index.

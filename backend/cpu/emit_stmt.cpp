@@ -1,12 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blocks of statements: uniform control flow, names, and the grouping of element-wise statements into sweeps.
 #include <algorithm>
+#include <span>
 
 #include "backend/cpu/emit.hpp"
 
 namespace attune::cpu {
 
+namespace {
+
+/// Roughly how much code a statement becomes: one for a pass over a domain, two for what is more.
+int weight(const loop::Stmt& stmt) {
+  const bool large = std::holds_alternative<loop::Contract>(stmt.kind) ||
+                     std::holds_alternative<loop::Store>(stmt.kind) || std::holds_alternative<loop::If>(stmt.kind);
+  return large ? 2 : std::holds_alternative<loop::Let>(stmt.kind) ? 0 : 1;
+}
+
+int weight(const loop::Block& block) {
+  int total = 0;
+  for (const loop::Stmt& stmt : block) total += weight(stmt);
+  return total;
+}
+
+/// Where the part that begins at statement `first` ends: with a contraction, or before one where there is enough
+/// without it. The control flow around parts stays outside.
+std::size_t part_end(const loop::Block& block, std::size_t first) {
+  int total = 0;
+  std::size_t k = first;
+  for (; k < block.size(); ++k) {
+    const loop::Stmt& stmt = block[k];
+    const auto* branch = std::get_if<loop::If>(&stmt.kind);
+    if (std::holds_alternative<loop::Let>(stmt.kind) || std::holds_alternative<loop::For>(stmt.kind) ||
+        (branch && branch->otherwise.empty()))
+      break;
+    const bool contracts = std::holds_alternative<loop::Contract>(stmt.kind);
+    if (contracts && total >= 3) break;
+    total += weight(stmt);
+    if (contracts) return k + 1;
+  }
+  return total >= 2 ? k : first;
+}
+
+}  // namespace
+
 void Emitter::emit(const loop::Block& block) {
+  if (inside_part_ || rare_) return emit(std::span<const loop::Stmt>(block));
+  for (std::size_t k = 0; k < block.size();) {
+    const std::size_t end = part_end(block, k);
+    const std::span<const loop::Stmt> some(block.data() + k, std::max(end, k + 1) - k);
+    if (end > k) {
+      call_part([&](Emitter& part) { part.emit(some); });
+      for (const Sym& memory : written(some)) wrote(memory);
+    } else {
+      emit(some);
+    }
+    k += some.size();
+  }
+}
+
+void Emitter::emit(std::span<const loop::Stmt> block) {
   for (std::size_t k = 0; k < block.size();) {
     const loop::Stmt& stmt = block[k++];
     enter_uniform();
@@ -39,8 +91,13 @@ void Emitter::emit(const loop::Let& let) {
 }
 
 void Emitter::emit(const loop::For& loop) {
-  // The innermost loops around a good deal of code are functions of their own, which may be compiled side by side.
-  if (!rare_ && !inside_part_ && is_part(loop)) return call_part([&](Emitter& part) { part.emit_loop(loop); });
+  // A loop around one part goes into its function, which saves calls.
+  const bool calls = !rare_ && !inside_part_ && weight(loop.body) >= 2;
+  if (calls && part_end(loop.body, 0) == loop.body.size()) {
+    call_part([&](Emitter& part) { part.emit_loop(loop); });
+    for (const Sym& memory : written(loop.body)) wrote(memory);
+    return;
+  }
   emit_loop(loop);
 }
 
@@ -90,8 +147,8 @@ void Emitter::emit(const loop::If& branch) {
   section().current = end;
 }
 
-/// Some statements as a function of their own, called here. For rare ones LLVM optimises nothing: that is most of its
-/// compile time.
+/// Some statements as a function of their own, called here, so that modules can share the work. For rare ones LLVM
+/// optimises nothing: that is most of its compile time.
 void Emitter::call_part(const std::function<void(Emitter&)>& body_of) {
   std::string function = "nest" + std::to_string(number_);
   function += (rare_ ? "_rare" : "_part") + std::to_string(parts_.size());
@@ -135,19 +192,7 @@ void Emitter::call_part(const std::function<void(Emitter&)>& body_of) {
   effect("call void @" + function + "(ptr %frame, ptr %scratch" + arguments + ")");
 }
 
-/// Whether a loop is the innermost around at least two statements, or around one that is much code.
-bool Emitter::is_part(const loop::For& loop) const {
-  int weight = 0;
-  for (const loop::Stmt& stmt : loop.body) {
-    if (std::holds_alternative<loop::For>(stmt.kind)) return false;
-    const bool large = std::holds_alternative<loop::Contract>(stmt.kind) ||
-                       std::holds_alternative<loop::Store>(stmt.kind) || std::holds_alternative<loop::If>(stmt.kind);
-    weight += large ? 2 : 1;
-  }
-  return weight >= 2;
-}
-
-std::vector<Sym> Emitter::written(const loop::Block& block) const {
+std::vector<Sym> Emitter::written(std::span<const loop::Stmt> block) const {
   std::vector<Sym> found;
   const auto nested = [&](const loop::Block& inner) {
     const std::vector<Sym> more = written(inner);

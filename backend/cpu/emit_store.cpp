@@ -51,7 +51,7 @@ void Emitter::emit(const loop::Store& store) {
 void Emitter::store_loops(const loop::Store& store, const std::vector<loop::Range>& loops, std::size_t depth,
                           const loop::Range* vector) {
   std::vector<V> none;
-  const std::vector<Sym> writes = written({loop::Stmt{store, {}}});
+  const std::vector<Sym> writes = written(loop::Block{loop::Stmt{store, {}}});
   if (depth < loops.size()) {
     const loop::Range& range = loops[depth];
     V lo = uniform(range.lo), hi = uniform(range.hi);

@@ -13,10 +13,6 @@ Expr least(const Expr& a, const Expr& b) { return a == b ? a : Expr(Chain{{LinkO
 Expr most(const Expr& a, const Expr& b) { return a == b ? a : Expr(Chain{{LinkOp::max}, {a, b}}, type_i64); }
 Expr both(const Expr& a, const Expr& b) { return !a ? b : !b ? a : link(LinkOp::both, a, b); }
 Expr logical_not(const Expr& e) { return unary(UnaryOp::logical_not, e); }
-bool is_true(const Expr& e) {
-  const auto* lit = get_if<Literal>(e);
-  return lit && lit->value == std::variant<std::int64_t, double, bool>(true);
-}
 
 }  // namespace
 
