@@ -107,8 +107,18 @@ class Place {
     for (const Sym& sym : free_indices(stream.guard))
       if (!(sym == stream.blocks || sym == nest_.row || of_task(sym))) return some;
     const Expr row = index(nest_.row), last = simplify(link(LinkOp::sub, stream.hi, integer(1)));
-    const TileAnalysis analysis({{nest_.row, {row, row, {}}}, {stream.blocks, {stream.lo, last, {}}}}, {});
+    const TileAnalysis analysis({{nest_.row, {row, row, {}}}, {stream.blocks, {stream.lo, last, {}}}},
+                                [&](const Expr& e) { return element(e, stream.blocks); });
     return simplify(link(LinkOp::both, some, analysis.may(stream.guard)));
+  }
+  /// What is read at the one element of the analysis as it stands, without `other`, which takes a range there.
+  std::optional<Interval> element(const Expr& expr, const Sym& other) const {
+    const auto& access = std::get<Access>(expr->kind);
+    const Buffer* buffer = kernel_.find_buffer(access.target);
+    if ((buffer && buffer->presence) || (other && mentions(expr, other))) return std::nullopt;
+    for (const Expr& s : access.subscripts)
+      if (!get_if<Index>(s)) return std::nullopt;
+    return Interval{expr, expr, {}};
   }
   bool of_task(const Sym& sym) const {
     return std::any_of(nest_.grid.begin(), nest_.grid.end(), [&](const GridAxis& axis) { return axis.index == sym; });
@@ -156,7 +166,7 @@ class Place {
             {}};
       }
       ranges[stream->blocks] = {index(stream->blocks), index(stream->blocks), {}};
-      guard = TileAnalysis(ranges, {}).may(stream->guard);
+      guard = TileAnalysis(ranges, [&](const Expr& e) { return element(e, nest_.row); }).may(stream->guard);
       if (get_if<Literal>(guard)) guard = {};
     }
     if (reads_tile(contract.b)) {
