@@ -144,9 +144,11 @@ Program swin() {
 Program sam() {
   const Image a;
   const Tensor rows{"rows", T, {R, D}}, columns{"columns", T, {C, D}};
-  const Tensor S = define("S", {b, h, i, j},
-                          a.product() + sum(d)(a.Q(b, h, i, d) * rows(a.row_offset(), d)) +
-                              sum(d)(a.Q(b, h, i, d) * columns(a.column_offset(), d)));
+  const Index r{"r"}, c{"c"};
+  const Tensor by_row = define("A", {b, h, i, r}, sum(d)(a.Q(b, h, i, d) * rows(r, d)));
+  const Tensor by_column = define("U", {b, h, i, c}, sum(d)(a.Q(b, h, i, d) * columns(c, d)));
+  const Tensor S =
+      define("S", {b, h, i, j}, a.product() + by_row(b, h, i, a.row_offset()) + by_column(b, h, i, a.column_offset()));
   const Tensor A = define("P", {b, h, i, j}, softmax(j)(S(b, h, i, j)));
   return program("sam", {a.Q, a.K, a.V, rows, columns, a.scale}, {a.output(A)});
 }
