@@ -2,6 +2,7 @@
 // Streams to statements: one task per block of rows, running values in tiles, one loop per sweep, contractions where a
 // product separates, everything over symbolic tile sizes. Nothing is chosen here.
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "loop/passes.hpp"
@@ -297,12 +298,19 @@ class LowerNest {
     for (const IndexRange& r : phase.over) along.push_back(r.index);
     if (out_.row) along.push_back(out_.row);
     bool found = false;
-    for (const State& state : phase.states)
-      walk(state.direct_body, [&](const Expr& e) {
+    // Conditions are evaluated in order for each element; only what they guard is read for whole blocks.
+    const std::function<void(const Expr&)> look = [&](const Expr& part) {
+      walk(part, [&](const Expr& e) {
+        if (const auto* where = get_if<Where>(e)) {
+          look(where->body);
+          return false;
+        }
         if (const auto* access = get_if<Access>(e))
           for (const Expr& s : access->subscripts) found = found || (!get_if<Index>(s) && mentions_any(s, along));
         return !found;
       });
+    };
+    for (const State& state : phase.states) look(state.direct_body);
     return found;
   }
 
