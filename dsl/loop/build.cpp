@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // build(): the whole way from a typed program to a scheduled kernel, one step under another.
+#include <algorithm>
 #include <cstdlib>
 
 #include "loop/passes.hpp"
@@ -70,6 +71,48 @@ bool has_integer_extremes(const tensor::Streams& streams) {
   return found;
 }
 
+/// A running value that has to be complete before a range can be swept once more.
+struct Again {
+  Sym state;
+  std::string reason;
+  Span span;
+};
+
+/// A sweep along a range of its own computes what others read of it, row by row; one along a range that an earlier one
+/// ran along passes over the same data again.
+std::vector<Again> repeated_sweeps(const tensor::Nest& nest) {
+  std::vector<Again> out;
+  for (std::size_t k = 1; k < nest.phases.size(); ++k) {
+    const tensor::Phase& phase = nest.phases[k];
+    auto same_range = [&](const tensor::Phase& other) {
+      return std::equal(phase.over.begin(), phase.over.end(), other.over.begin(), other.over.end(),
+                        [](const auto& a, const auto& b) { return a.lo == b.lo && a.hi == b.hi; });
+    };
+    for (std::size_t l = 0; l < k; ++l) {
+      if (!same_range(nest.phases[l])) continue;
+      for (const tensor::State& state : nest.phases[l].states) {
+        auto reads = [&](const tensor::Expr& expr) {
+          bool found = false;
+          if (expr)
+            tensor::walk(expr, [&](const tensor::Expr& e) {
+              if (const auto* access = tensor::get_if<tensor::Access>(e)) found = found || access->target == state.sym;
+              return !found;
+            });
+          return found;
+        };
+        const bool read = std::any_of(phase.states.begin(), phase.states.end(), [&](const tensor::State& later) {
+          return reads(later.direct_body) || reads(later.direct_guard);
+        });
+        const bool known = std::any_of(out.begin(), out.end(), [&](const Again& a) { return a.state == state.sym; });
+        if (read && !known)
+          out.push_back(
+              {state.sym, "a second sweep over `" + phase.over.back().index.text() + "`: " + phase.reason, state.span});
+      }
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 Result<Lowered> build(const tensor::Program& program, const LowerOptions& options) {
@@ -77,29 +120,24 @@ Result<Lowered> build(const tensor::Program& program, const LowerOptions& option
   tensor::Streams streams = tensor::stream(plain);
   Lowered out;
   out.streams = tensor::print(streams);
-  for (const tensor::Temporary& t : streams.temporaries) out.materialised.emplace_back(t.sym.text(), t.reason);
-  for (const tensor::Nest& nest : streams.nests)
-    for (const tensor::Phase& phase : nest.phases)
-      if (!phase.reason.empty() && nest.phases.size() > 1) {
-        // A later sweep that reads nothing of an earlier one stores nothing either.
-        bool depends = phase.reason != "it runs along another range";
-        if (depends)
-          for (const tensor::State& state : nest.phases.front().states)
-            out.materialised.emplace_back(
-                state.sym.text(), "a second sweep over `" + phase.over.back().index.text() + "`: " + phase.reason);
-      }
-  if (options.require_fused && !out.materialised.empty()) {
-    Diagnostics errors;
-    for (const auto& [name, reason] : out.materialised) {
-      Diagnostic d;
-      d.code = "A0301";
-      d.message = "`" + name + "` cannot be fused: " + reason;
-      d.source = program.source;
-      d.help = "leave out require_fused, or change the formula so that every reduction streams";
-      errors.push_back(std::move(d));
-    }
-    return errors;
+  Diagnostics unfused;
+  auto materialised = [&](const std::string& name, const std::string& reason, const Span& span) {
+    out.materialised.emplace_back(name, reason);
+    Diagnostic d;
+    d.code = "A0301";
+    d.message = "`" + name + "` cannot be fused: " + reason;
+    d.source = program.source;
+    d.span = span;
+    d.help = "leave out require_fused, or change the formula so that every reduction streams";
+    unfused.push_back(std::move(d));
+  };
+  for (const tensor::Temporary& t : streams.temporaries) {
+    const tensor::Definition* of = program.find_definition(t.definition);
+    materialised(t.sym.text(), t.reason, of ? of->span : Span{});
   }
+  for (const tensor::Nest& nest : streams.nests)
+    for (const Again& again : repeated_sweeps(nest)) materialised(again.state.text(), again.reason, again.span);
+  if (options.require_fused && !unfused.empty()) return unfused;
   auto schedule =
       apply_overrides(choose(options.machine, facts(streams, options.layout)), options.overrides, options.machine);
   if (!schedule) return schedule.diagnostics();

@@ -2,6 +2,7 @@
 // Streams to statements: one task per block of rows, running values in tiles, one loop per sweep, contractions where a
 // product separates, everything over symbolic tile sizes. Nothing is chosen here.
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "loop/passes.hpp"
@@ -290,6 +291,29 @@ class LowerNest {
     for (Stmt& stmt : body) out_.body.push_back(std::move(stmt));
   }
 
+  /// Whether something of the sweep is read at subscripts that are computed from its indices or the row: an element
+  /// that nothing sees may lie outside of a tensor, and must not be touched.
+  bool gathers_along(const Phase& phase) const {
+    std::vector<Sym> along;
+    for (const IndexRange& r : phase.over) along.push_back(r.index);
+    if (out_.row) along.push_back(out_.row);
+    bool found = false;
+    // Conditions are evaluated in order for each element; only what they guard is read for whole blocks.
+    const std::function<void(const Expr&)> look = [&](const Expr& part) {
+      walk(part, [&](const Expr& e) {
+        if (const auto* where = get_if<Where>(e)) {
+          look(where->body);
+          return false;
+        }
+        if (const auto* access = get_if<Access>(e))
+          for (const Expr& s : access->subscripts) found = found || (!get_if<Index>(s) && mentions_any(s, along));
+        return !found;
+      });
+    };
+    for (const State& state : phase.states) look(state.direct_body);
+    return found;
+  }
+
   static bool contracts_state(const State& state) {
     return state.op == ReduceOp::sum && state.type.is_float() && !state.extras.empty();
   }
@@ -347,7 +371,7 @@ class LowerNest {
       // An absent condition or factor leaves the empty sum.
       out_.body.push_back({Map{state.sym, domain(axes_of(state)), asked, {}, real(0)}, state.span});
     }
-    if (!inexact.empty()) exact_path(phase, inexact);
+    if (!inexact.empty()) exact_path(phase, inexact, gathers_along(phase) ? guard : Expr());
   }
 
   /// The statements of one state in one step; returns whether a contraction multiplies masked weights by anything.
@@ -458,8 +482,8 @@ class LowerNest {
 
   /// Weight 0 times a finite factor is 0, so only a sum that is not finite can be wrong: such a block of rows is done
   /// again element by element, with selects and over final values of the other states, where a hoisted sum that
-  /// overflowed is repaired too.
-  void exact_path(const Phase& phase, const std::vector<const State*>& states) {
+  /// overflowed is repaired too. `visible` limits it to blocks that some row sees (or is null).
+  void exact_path(const Phase& phase, const std::vector<const State*>& states, const Expr& visible) {
     Sym bad = make_tile("not_finite", type_bool, {});
     Expr flag(Access{bad, {}}, type_bool);
     out_.body.push_back({Map{bad, {}, boolean(false), {}, {}}, {}});
@@ -475,7 +499,7 @@ class LowerNest {
     for (const State* state : states)
       out_.body.push_back({Map{state->sym, domain(axes_of(*state)), real(0), {}, {}}, state->span});
     row_memo_.clear();
-    sweep(phase, {}, [&](Block& body) {
+    sweep(phase, visible, [&](Block& body) {
       for (const State* state : states) {
         std::vector<Range> over;
         for (const IndexRange& r : phase.over) over.push_back(range(*axis(r.index)));

@@ -45,16 +45,16 @@ class Partition {
     for (const auto& [sym, range] : ranges)
       if (mentions(access_expr, sym)) along.push_back(sym);
     if (along.size() != 1) return std::nullopt;
-    for (const Expr& subscript : access.subscripts) {
-      bool gathers = false;
+    // Subscripts may read what an earlier sweep left for each row; that is read along the rows themselves.
+    bool gathers = false, by_row = false;
+    for (const Expr& subscript : access.subscripts)
       walk(subscript, [&](const Expr& e) {
-        gathers = gathers || get_if<Access>(e);
+        if (const auto* inner = get_if<Access>(e)) (find_tile(nest_, inner->target) ? by_row : gathers) = true;
         return !gathers;
       });
-      if (gathers) return std::nullopt;
-    }
+    if (gathers || (by_row && !(nest_.row && along[0] == nest_.row))) return std::nullopt;
     const Interval& range = ranges.at(along[0]);
-    Sym own = Sym::fresh(along[0].text());
+    Sym own = by_row ? along[0] : Sym::fresh(along[0].text());
     std::unordered_map<Sym, Expr> names{{along[0], index(own)}};
     Expr element = substitute(access_expr, names);
     std::vector<Expr> inside;
@@ -114,9 +114,9 @@ class Partition {
 
   /// Closed-form loop bounds from conjuncts that are linear in the streamed index.
   void bounds(For& loop, Block& before) {
+    measured_.clear();
     if (!loop.guard) return;
     auto rows = row_ranges();
-    measured_.clear();
     TileAnalysis analysis(rows, [&](const Expr& e) { return measure(e, rows, before); });
     Solved solved = solve(loop.guard, loop.blocks);
     Expr lo = loop.lo, hi = loop.hi;
@@ -182,8 +182,7 @@ class Partition {
     if (!step_range) return;
     auto ranges = row_ranges();
     ranges[loop.blocks] = {index(loop.index), simplify(link(LinkOp::sub, step_range->hi, integer(1))), {}};
-    measured_.clear();
-    Block lets;
+    Block lets;  // beside what bounds() measured along the rows before the loop
     TileAnalysis analysis(ranges, [&](const Expr& e) { return measure(e, ranges, lets); });
     std::vector<std::pair<Expr, Expr>> known;  // guard, its class as a Let
     auto full = [&](const Expr& guard) {

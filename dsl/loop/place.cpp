@@ -4,6 +4,7 @@
 // so, else copied and converted to an f32 panel once per block.
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "loop/passes.hpp"
 #include "loop/rewrite.hpp"
@@ -23,7 +24,7 @@ class Place {
       : nest_(nest), kernel_(kernel), schedule_(schedule) {}
 
   void run() {
-    visit(nest_.body, {});
+    visit(nest_.body, nullptr, nullptr);
     nest_.body.insert(nest_.body.begin(), std::make_move_iterator(front_.begin()),
                       std::make_move_iterator(front_.end()));
   }
@@ -76,26 +77,51 @@ class Place {
     return Expr(std::move(read), type_f32);
   }
 
-  void row_side(Contract& contract, Block& before, Span span) {
+  void row_side(Contract& contract, Block& before, const For* stream, Block* ahead, Span span) {
     if (const auto* access = get_if<Access>(contract.a); access && is_tile(access->target)) return;
-    for (const auto& [known, tile] : rows_)
-      if (known == contract.a) {
-        contract.a = tile;
-        return;
-      }
     std::vector<Sym> along;
     for (const Range& range : contract.over)
       if (mentions(contract.a, range.index)) along.push_back(range.index);
     along.push_back(nest_.row);
     bool early = !reads_tile(contract.a);
-    for (const Sym& sym : free_indices(contract.a)) {
-      bool known = sym == nest_.row || std::find(along.begin(), along.end(), sym) != along.end();
-      for (const GridAxis& axis : nest_.grid) known = known || axis.index == sym;
-      early = early && known;
-    }
-    Expr original = contract.a;
-    contract.a = copy("rows", contract.a, contract, along, early ? front_ : before, {}, span);
-    if (early) rows_.emplace_back(original, contract.a);
+    for (const Sym& sym : free_indices(contract.a))
+      early = early && (sym == nest_.row || of_task(sym) || std::find(along.begin(), along.end(), sym) != along.end());
+    // A row that sees nothing may lie outside of a tensor; it is not touched, so that it raises no flag.
+    const bool guarded = early && stream && ahead && gathers(contract.a);
+    const Rows wanted{contract.a, {}, guarded ? stream->blocks : Sym(), guarded ? stream->guard : Expr()};
+    for (const Rows& known : rows_)
+      if (known.operand == wanted.operand && known.along == wanted.along && !known.visible == !wanted.visible &&
+          (!known.visible || known.visible == wanted.visible)) {
+        contract.a = known.tile;
+        return;
+      }
+    Block& place = guarded ? *ahead : early ? front_ : before;
+    contract.a = copy("rows", contract.a, contract, along, place, guarded ? sees_something(*stream) : Expr(), span);
+    if (early && (!guarded || at_top_)) rows_.push_back({wanted.operand, contract.a, wanted.along, wanted.visible});
+  }
+
+  /// Whether a row sees any element of a stream.
+  Expr sees_something(const For& stream) const {
+    const Expr some = compare(Relation::less, stream.lo, stream.hi);
+    if (!stream.guard) return some;
+    for (const Sym& sym : free_indices(stream.guard))
+      if (!(sym == stream.blocks || sym == nest_.row || of_task(sym))) return some;
+    const Expr row = index(nest_.row), last = simplify(link(LinkOp::sub, stream.hi, integer(1)));
+    const TileAnalysis analysis({{nest_.row, {row, row, {}}}, {stream.blocks, {stream.lo, last, {}}}},
+                                [&](const Expr& e) { return element(e, stream.blocks); });
+    return simplify(link(LinkOp::both, some, analysis.may(stream.guard)));
+  }
+  /// What is read at the one element of the analysis as it stands, without `other`, which takes a range there.
+  std::optional<Interval> element(const Expr& expr, const Sym& other) const {
+    const auto& access = std::get<Access>(expr->kind);
+    const Buffer* buffer = kernel_.find_buffer(access.target);
+    if ((buffer && buffer->presence) || (other && mentions(expr, other))) return std::nullopt;
+    for (const Expr& s : access.subscripts)
+      if (!get_if<Index>(s)) return std::nullopt;
+    return Interval{expr, expr, {}};
+  }
+  bool of_task(const Sym& sym) const {
+    return std::any_of(nest_.grid.begin(), nest_.grid.end(), [&](const GridAxis& axis) { return axis.index == sym; });
   }
 
   /// Plain f32 memory read at one element by indices as they stand.
@@ -140,7 +166,7 @@ class Place {
             {}};
       }
       ranges[stream->blocks] = {index(stream->blocks), index(stream->blocks), {}};
-      guard = TileAnalysis(ranges, {}).may(stream->guard);
+      guard = TileAnalysis(ranges, [&](const Expr& e) { return element(e, nest_.row); }).may(stream->guard);
       if (get_if<Literal>(guard)) guard = {};
     }
     if (reads_tile(contract.b)) {
@@ -163,8 +189,7 @@ class Place {
   }
   bool fixed(const Expr& expr) const {
     for (const Sym& sym : free_indices(expr))
-      if (std::none_of(nest_.grid.begin(), nest_.grid.end(), [&](const GridAxis& axis) { return axis.index == sym; }))
-        return false;
+      if (!of_task(sym)) return false;
     bool reads = false;
     walk(expr, [&](const Expr& e) {
       reads = reads || get_if<Access>(e);
@@ -173,17 +198,27 @@ class Place {
     return !reads;
   }
 
-  void visit(Block& block, const For* stream) {
+  /// `ahead` stands before the loop of `stream`; null where that is inside of another one.
+  void visit(Block& block, const For* stream, Block* ahead) {
     std::vector<std::pair<Expr, Expr>> panels;
     for (std::size_t at = 0; at < block.size(); ++at) {
       if (auto* loop = std::get_if<For>(&block[at].kind)) {
-        visit(loop->body, loop->blocks ? loop : stream);
+        Block rows;
+        const bool top = std::exchange(at_top_, at_top_ && &block == &nest_.body);
+        visit(loop->body, loop->blocks ? loop : stream, stream ? nullptr : &rows);
+        at_top_ = top;
+        const std::size_t count = rows.size();
+        block.insert(block.begin() + static_cast<std::ptrdiff_t>(at), std::make_move_iterator(rows.begin()),
+                     std::make_move_iterator(rows.end()));
+        at += count;
       } else if (auto* choice = std::get_if<If>(&block[at].kind)) {
-        visit(choice->then, stream);
-        visit(choice->otherwise, stream);
+        const bool top = std::exchange(at_top_, at_top_ && stream);  // of a loop that stands at the top itself
+        visit(choice->then, stream, ahead);
+        visit(choice->otherwise, stream, ahead);
+        at_top_ = top;
       } else if (auto* contract = std::get_if<Contract>(&block[at].kind)) {
         Block before, panel;
-        row_side(*contract, before, block[at].span);
+        row_side(*contract, before, stream, ahead, block[at].span);
         bool front = true;
         streamed_side(*contract, panel, panels, stream, block[at].span, front);
         if (!front) {
@@ -204,7 +239,15 @@ class Place {
   const Kernel& kernel_;
   const Schedule& schedule_;
   Block front_;
-  std::vector<std::pair<Expr, Expr>> rows_;
+  /// Copies of operands on the row side that later loops can read too; those of rows that see something of a stream
+  /// only along the same stream.
+  struct Rows {
+    Expr operand, tile;
+    Sym along;
+    Expr visible;
+  };
+  std::vector<Rows> rows_;
+  bool at_top_ = true;  ///< the loop at hand stands in the nest's own body
 };
 
 }  // namespace

@@ -23,12 +23,15 @@ class Inliner {
     find_gathered();
     for (const Definition& definition : program_.definitions) {
       ranges_ = definition.indices;
+      current_ = &definition;
       Expr body = expand(definition.body);
       auto reason = reasons_.find(definition.sym);
       std::string why = reason != reasons_.end() ? reason->second : "";
       if (why.empty() && tree_size(body, max_copied_nodes + 1) > max_copied_nodes)
         why = "its formula is too large to be copied into every reader";
-      if (!why.empty() && is_read(definition.sym)) {
+      if (const Sym* same = stored_alike(body, definition.indices)) {
+        stored_[definition.sym] = *same;
+      } else if (!why.empty() && is_read(definition.sym)) {
         Sym temp = store(definition.sym.text(), definition.indices, body, why, definition.sym);
         stored_[definition.sym] = temp;
         body = read(temp, definition.indices, body->type);
@@ -71,6 +74,21 @@ class Inliner {
         return !found;
       });
     return found;
+  }
+
+  /// The temporary that holds `body` at the same indices already, if one does.
+  const Sym* stored_alike(const Expr& body, const std::vector<IndexRange>& indices) const {
+    const auto* access = get_if<Access>(body);
+    if (!access || access->subscripts.size() != indices.size()) return nullptr;
+    for (std::size_t k = 0; k < indices.size(); ++k) {
+      const auto* direct = get_if<Index>(access->subscripts[k]);
+      if (!direct || !(direct->index == indices[k].index)) return nullptr;
+    }
+    for (const Temporary& t : out_.temporaries)
+      if (t.sym == access->target && std::equal(indices.begin(), indices.end(), t.extents.begin(), t.extents.end(),
+                                                [](const IndexRange& a, const Expr& b) { return a.hi == b; }))
+        return &t.sym;
+    return nullptr;
   }
 
   static Expr read(const Sym& target, const std::vector<IndexRange>& indices, const Type& type) {
@@ -131,8 +149,9 @@ class Inliner {
       copy.body = refresh(substitute(copy.body, names));
       if (copy.guard) copy.guard = refresh(substitute(copy.guard, names));
       Expr body(std::move(copy), current->type, current->span);
-      Sym temp =
-          store("scan", own, body, "a running sum along `" + scan->along.index.text() + "` is read at every step", {});
+      const bool whole = expr.same(current_->body);  // the definition is this running sum
+      Sym temp = store(whole ? current_->sym.text() : "scan", own, body,
+                       "a running sum along `" + scan->along.index.text() + "` is read at every step", current_->sym);
       return read(temp, indices, current->type);
     }
     return current;
@@ -144,6 +163,7 @@ class Inliner {
   std::unordered_map<Sym, Sym> stored_;
   std::unordered_map<Sym, std::pair<std::vector<IndexRange>, Expr>> bodies_;
   std::vector<IndexRange> ranges_;
+  const Definition* current_ = nullptr;
 };
 
 }  // namespace

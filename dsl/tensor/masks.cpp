@@ -59,7 +59,13 @@ std::optional<Interval> TileAnalysis::interval(const Expr& expr) const {
       return safe;
     });
     Expr total = both(a->total, b->total);
-    return Interval{least(a->lo, b->lo), most(a->hi, b->hi), safe ? total : boolean(false)};
+    // Where the condition is the same in the whole tile, one side is all there is.
+    Expr first = must(sel->condition), second = must(logical_not(sel->condition));
+    auto one_of = [&](const Expr& x, const Expr& y, const Expr& either) {
+      return simplify(Expr(Select{first, x, Expr(Select{second, y, either}, type_i64)}, type_i64));
+    };
+    return Interval{one_of(a->lo, b->lo, least(a->lo, b->lo)), one_of(a->hi, b->hi, most(a->hi, b->hi)),
+                    safe ? total : boolean(false)};
   }
   return std::nullopt;
 }
@@ -170,6 +176,13 @@ Expr TileAnalysis::must(const Expr& condition) const {
     }
     return simplify(out);
   }
+  if (const auto* select = get_if<Select>(condition)) {
+    // One side where the condition is the same in the whole tile; else both.
+    Expr then = must(select->then), otherwise = must(select->otherwise);
+    Expr first = link(LinkOp::both, must(select->condition), then);
+    Expr second = link(LinkOp::both, must(logical_not(select->condition)), otherwise);
+    return simplify(link(LinkOp::either, first, second));
+  }
   if (get_if<Literal>(condition)) return condition;
   return varies(condition) || has_reduction(condition) ? boolean(false) : condition;
 }
@@ -193,6 +206,11 @@ Expr TileAnalysis::may(const Expr& condition) const {
       out = both(out, decide(cmp->relations[k], *a, *b, false));
     }
     return out ? simplify(out) : boolean(true);
+  }
+  if (const auto* select = get_if<Select>(condition)) {
+    Expr first = link(LinkOp::both, may(select->condition), may(select->then));
+    Expr second = link(LinkOp::both, may(logical_not(select->condition)), may(select->otherwise));
+    return simplify(link(LinkOp::either, first, second));
   }
   if (get_if<Literal>(condition)) return condition;
   return varies(condition) || has_reduction(condition) ? boolean(true) : condition;

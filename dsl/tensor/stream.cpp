@@ -47,14 +47,22 @@ class NestBuilder {
 
   /// Rows, extras and the lane index, once all outputs are in.
   void finish() {
-    // An index is a row if every state depends on it; the others are extras of the states that do.
+    // An index is a row if every state depends on it; the others are extras of the states that do. What a bound
+    // depends on is a row too, where all outputs have it: only a bound of one value a row repairs the sums beside it,
+    // and a state that does without the index is then computed again for each of its values.
     std::vector<Sym> row_syms;
     for (const auto& range : lhs_) {
-      bool in_all = true;
-      for (const Pending& p : pending_)
-        in_all = in_all && (mentions(p.state.direct_body, range.index) || state_mentions(p, range.index) ||
-                            (p.state.direct_guard && mentions(p.state.direct_guard, range.index)));
-      if (in_all) row_syms.push_back(range.index);
+      bool in_all = true, in_bound = false;
+      for (const Pending& p : pending_) {
+        const bool depends = mentions(p.state.direct_body, range.index) || state_mentions(p, range.index) ||
+                             (p.state.direct_guard && mentions(p.state.direct_guard, range.index));
+        in_all = in_all && depends;
+        in_bound = in_bound || (depends && p.state.op == ReduceOp::bound);
+      }
+      for (const Output& output : nest.outputs)
+        in_bound =
+            in_bound && std::find(output.indices.begin(), output.indices.end(), range.index) != output.indices.end();
+      if (in_all || in_bound) row_syms.push_back(range.index);
     }
     auto is_row = [&](const Sym& s) { return std::find(row_syms.begin(), row_syms.end(), s) != row_syms.end(); };
     if (row_syms.size() == lhs_.size() && lhs_.size() > 1 && !pending_.empty() && splits(lhs_.back().index))

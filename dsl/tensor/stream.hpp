@@ -64,7 +64,7 @@ struct Temporary {
   std::vector<Expr> extents;
   Sym presence;  ///< set where elements may be absent
   std::string reason;
-  Sym definition;  ///< what it holds
+  Sym definition;  ///< what it holds, or where it stands
 };
 
 struct Streams {

@@ -108,6 +108,8 @@ TEST_CASE("good calls end with 0") {
   CHECK(run("--help").code == 0);
   CHECK(run("explain A0203").code == 0);
   CHECK(run("show std:window --stage mask --set W=3" + small).code == 0);
+  // Statistics of a row along a range of its own are no stored intermediate.
+  CHECK(run("run std:ragged --require-fused --verify --random 1 --shape H=2,G=1,M=9,N=11,D=4,E=3,C=3").code == 0);
   for (const char* stage : {"tokens", "ast", "tensor", "stream", "schedule", "loop", "loop:lower", "loop:partition"}) {
     INFO(stage);
     CHECK(run("show std:alibi --stage " + std::string(stage)).code == 0);
@@ -152,6 +154,10 @@ TEST_CASE("bad input has its exit code, a message and leaves nothing behind") {
       {1, "check -e 'fn f(x) = x'", "kernel"},
       {1, "run -e 'kernel k(X: f32[N]) -> O: f32[N] { O[j] = cumsum[j](X[j]) }' --require-fused --random 1 --shape N=4",
        "A0301"},
+      {1, "run std:rope --require-fused --random 1 --shape B=1,H=2,G=1,M=5,N=7,D=4,E=3,C=2",
+       "`Kr` cannot be fused: it is read at computed subscripts"},
+      {1, "run std:forgetting --require-fused" + small, "`C` cannot be fused: a running sum along `j`"},
+      {1, "run std:qk_norm --require-fused" + small, "--> std:qk_norm:"},
       {2, "run std:cusal" + small, "did you mean"},
       {2, "run nowhere.attn" + small, "nowhere.attn"},
       {2, "run std:causal --target gpu" + small, "gpu"},

@@ -2,39 +2,9 @@
 // The standard library in C++: the same formulas as stdlib/*.attn through the builder's operators.
 #include "stdlib_programs.hpp"
 
-using namespace attune;
+using namespace stdlib_parts;
 
 namespace {
-
-const TypeVar T{"T"};
-const Dim B{"B"}, H{"H"}, G{"G"}, M{"M"}, N{"N"}, D{"D"}, E{"E"};
-const Index b{"b"}, h{"h"}, i{"i"}, j{"j"}, d{"d"}, e{"e"};
-
-/// What nearly all programs share. Functions and definitions are made per program, in the order of the text.
-struct Attention {
-  Tensor Q{"Q", T, {B, H, M, D}}, K{"K", T, {B, G, N, D}}, V{"V", T, {B, G, N, E}};
-  Scalar scale{"scale", f32, 1 / sqrt(D)};
-  Function kv{"kv", [](Expr head) { return head / (H / G); }};
-
-  Expr product() const { return scale * sum(d)(Q(b, h, i, d) * K(b, kv(h), j, d)); }
-  static Tensor score(const Expr& value) { return define("S", {b, h, i, j}, value); }
-  template <class... Parts>
-  static Tensor weights(const Tensor& S, const Parts&... parts) {
-    return define("P", {b, h, i, j}, softmax(j, parts...)(S(b, h, i, j)));
-  }
-  Tensor output(const Tensor& P) const {
-    return define("O", {b, h, i, e}, sum(j)(P(b, h, i, j) * V(b, kv(h), j, e)), T);
-  }
-  template <class... Parts>
-  static Tensor lse(const Tensor& S, const Parts&... parts) {
-    return define("L", {b, h, i}, logsumexp(j, parts...)(S(b, h, i, j)), f32);
-  }
-};
-
-/// The position of a query row, aligned at the bottom right.
-Function bottom_right() {
-  return {"pos", [](Expr row) { return row + N - M; }};
-}
 
 Program softmax_program() {
   const Attention a;
@@ -169,13 +139,16 @@ Program decode() {
 
 }  // namespace
 
-const std::map<std::string, std::function<Program()>>& built_programs() {
-  static const std::map<std::string, std::function<Program()>> programs = {
-      {"alibi", alibi},           {"causal", causal},           {"causal_top_left", causal_top_left},
-      {"decode", decode},         {"dense_bias", dense_bias},   {"differential", differential},
-      {"documents", documents},   {"lengths", lengths},         {"packed", packed},
-      {"prefix", prefix_program}, {"sigmoid", sigmoid_program}, {"sinks", sinks},
-      {"softcap", softcap},       {"softmax", softmax_program}, {"window", window},
-      {"with_lse", with_lse}};
+const Programs& built_programs() {
+  static const Programs programs = [] {
+    Programs all = {{"alibi", alibi},           {"causal", causal},           {"causal_top_left", causal_top_left},
+                    {"decode", decode},         {"dense_bias", dense_bias},   {"differential", differential},
+                    {"documents", documents},   {"lengths", lengths},         {"packed", packed},
+                    {"prefix", prefix_program}, {"sigmoid", sigmoid_program}, {"sinks", sinks},
+                    {"softcap", softcap},       {"softmax", softmax_program}, {"window", window},
+                    {"with_lse", with_lse}};
+    all.merge(built_variants());
+    return all;
+  }();
   return programs;
 }

@@ -2,10 +2,12 @@
 // Whole way of a causal attention from the tensor IR: each schedule's kernel is well formed, runs, and equals the
 // formula.
 #include <array>
+#include <attune/program.hpp>
 #include <cmath>
 #include <cstring>
 
 #include "loop/passes.hpp"
+#include "tensor/passes.hpp"
 #include "tests/catch.hpp"
 #include "tests/loop/kernels.hpp"
 
@@ -124,4 +126,22 @@ TEST_CASE("loop build: register tiles visit what their own rows reach", "[loop]"
   CHECK(several.find("let full.2 = j.to - 1 <= i1.2 + N - M") != std::string::npos);
   // One: what the task decides is exact.
   CHECK(text({{"lanes", "8"}, {"tile.m", "8"}}).find("j.to") == std::string::npos);
+}
+
+TEST_CASE("loop build: what is gathered through an earlier sweep bounds a stream", "[loop]") {
+  // The range of each row is found by a sweep of its own; blocks outside of the ranges of a task's rows are not
+  // visited.
+  const auto program = attune::Program::parse(R"(
+    kernel k(X: f32[M, N], first: i32[C], last: i32[C]) -> O: f32[M] {
+      part[i in 0..M] = sum[c in 0..C where last[c] <= i](1)
+      O[i] = sum[j where first[part[i]] <= j < last[part[i]]](X[i, j])
+    })")
+                           .value();
+  const auto built = loop::build(tensor::bind_types(infer(program.module()).value(), {}).value(), {}).value();
+  CHECK(built.materialised.empty());
+  const std::string text = loop::print(built.kernel);
+  INFO(text);
+  CHECK(text.find("let j.lo = max(0, first.min") != std::string::npos);
+  CHECK(text.find("let j.hi = min(N, last.max") != std::string::npos);
+  CHECK(text.find("for j0 in j.lo..j.hi") != std::string::npos);
 }

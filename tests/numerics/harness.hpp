@@ -3,6 +3,8 @@
 #pragma once
 #include <attune/attune.hpp>
 #include <cmath>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <random>
@@ -43,6 +45,15 @@ struct Data {
   }
 };
 
+/// The last line of the program's output says how many results were compared.
+struct Tally {
+  std::int64_t compared = 0;
+  ~Tally() {
+    if (compared) std::printf("%lld results compared\n", static_cast<long long>(compared));
+  }
+};
+inline Tally tally;
+
 struct Difference {
   double error = 0, scale = 0;
   bool special = true;  ///< NaN and infinities agree
@@ -50,6 +61,7 @@ struct Difference {
 
 inline Difference compare(const TensorRef& got, const TensorRef& wanted) {
   Difference out;
+  ++tally.compared;
   for (std::int64_t k = 0; k < got.element_count(); ++k) {
     double a = load_element(got.data, got.dtype, k), b = load_element(wanted.data, wanted.dtype, k);
     if (std::isnan(a) != std::isnan(b) || ((std::isinf(a) || std::isinf(b)) && a != b)) out.special = false;
