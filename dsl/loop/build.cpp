@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // build(): the whole way from a typed program to a scheduled kernel, one step under another.
-#include <cstdlib>
+#include <fmt/format.h>
+
+#include <chrono>
 
 #include "loop/passes.hpp"
 #include "loop/rewrite.hpp"
@@ -72,29 +74,32 @@ bool has_integer_extremes(const tensor::Streams& streams) {
 
 }  // namespace
 
+tensor::Streams derive(const tensor::Program& program) {
+  return tensor::stream(tensor::simplify(tensor::desugar(program)));
+}
+
 Result<Lowered> build(const tensor::Program& program, const LowerOptions& options) {
-  tensor::Program plain = tensor::simplify(tensor::desugar(program));
-  tensor::Streams streams = tensor::stream(plain);
+  auto since = std::chrono::steady_clock::now();
+  auto observe = [&](std::string_view step, auto text) {
+    if (!options.observer) return;
+    const auto now = std::chrono::steady_clock::now();
+    options.observer(step, std::chrono::duration<double, std::milli>(now - since).count(), text);
+    since = std::chrono::steady_clock::now();  // what the observer does is not the next step's time
+  };
+  tensor::Streams streams = derive(program);
+  observe("stream", [streams] { return tensor::print(streams); });
   Lowered out;
-  out.streams = tensor::print(streams);
+  // A later sweep reads running values of an earlier one in the task's scratch: only temporaries are in memory.
   for (const tensor::Temporary& t : streams.temporaries) out.materialised.emplace_back(t.sym.text(), t.reason);
-  for (const tensor::Nest& nest : streams.nests)
-    for (const tensor::Phase& phase : nest.phases)
-      if (!phase.reason.empty() && nest.phases.size() > 1) {
-        // A later sweep that reads nothing of an earlier one stores nothing either.
-        bool depends = phase.reason != "it runs along another range";
-        if (depends)
-          for (const tensor::State& state : nest.phases.front().states)
-            out.materialised.emplace_back(
-                state.sym.text(), "a second sweep over `" + phase.over.back().index.text() + "`: " + phase.reason);
-      }
   if (options.require_fused && !out.materialised.empty()) {
     Diagnostics errors;
-    for (const auto& [name, reason] : out.materialised) {
+    for (const tensor::Temporary& t : streams.temporaries) {
       Diagnostic d;
       d.code = "A0301";
-      d.message = "`" + name + "` cannot be fused: " + reason;
+      d.message = (t.definition ? "`" + t.sym.text() + "` cannot be fused: " : "this cannot be fused: ") + t.reason;
       d.source = program.source;
+      d.span = t.span;
+      d.span_text = "it would be stored";
       d.help = "leave out require_fused, or change the formula so that every reduction streams";
       errors.push_back(std::move(d));
     }
@@ -103,6 +108,14 @@ Result<Lowered> build(const tensor::Program& program, const LowerOptions& option
   auto schedule =
       apply_overrides(choose(options.machine, facts(streams, options.layout)), options.overrides, options.machine);
   if (!schedule) return schedule.diagnostics();
+  observe("schedule", [chosen = *schedule] {
+    std::string text;
+    for (const auto& [key, value] : chosen.values()) {
+      const auto why = chosen.why.find(key);
+      text += fmt::format("{:<10} {:<10} {}\n", key, value, why == chosen.why.end() ? "" : why->second);
+    }
+    return text;
+  });
 
   Kernel kernel = lower(streams);
   kernel.trusted = options.trusted;
@@ -112,19 +125,20 @@ Result<Lowered> build(const tensor::Program& program, const LowerOptions& option
     if (unit != options.layout.unit_axes.end() && buffer.role != Role::temporary) buffer.unit_axis = unit->second;
     if (buffer.role == Role::temporary) buffer.unit_axis = static_cast<std::int64_t>(buffer.extents.size()) - 1;
   }
-  if (options.record) out.stages.emplace_back("lower", print(kernel));
+  observe("lower", [kernel] { return print(kernel); });
   struct Pass {
     const char* name;
     Kernel (*run)(Kernel, const Schedule&);
   };
   for (const Pass& pass : {Pass{"tile", tile}, Pass{"partition", partition}, Pass{"place", place}, Pass{"map", map}}) {
     kernel = pass.run(std::move(kernel), *schedule);
-    if (options.record) out.stages.emplace_back(pass.name, print(kernel));
+    observe(pass.name, [kernel] { return print(kernel); });
 #ifndef NDEBUG
     if (std::string wrong = verify(kernel); !wrong.empty()) return internal(pass.name, wrong);
 #endif
   }
   if (std::string wrong = verify(kernel); !wrong.empty()) return internal("map", wrong);
+  observe("loop", [kernel] { return print(kernel); });
   out.kernel = std::move(kernel);
   return out;
 }

@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Failures, exit codes and diagnostics as JSON.
+#include <cstring>
 #include <iostream>
 
+#include "backend/cpu/cpu.hpp"
 #include "command.hpp"
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace attune::tool {
+
+Diagnostic problem(const char* code, std::string message, std::string help) {
+  Diagnostic d;
+  d.code = code;
+  d.message = std::move(message);
+  d.help = std::move(help);
+  return d;
+}
 
 void fail(Exit code, Diagnostics diagnostics) { throw Failure{code, std::move(diagnostics)}; }
 void fail(Exit code, Diagnostic diagnostic) { fail(code, Diagnostics{std::move(diagnostic)}); }
 
 void usage(std::string message, std::string help) {
-  Diagnostic d;
-  d.code = "A0620";
-  d.message = std::move(message);
-  d.help = std::move(help);
-  fail(usage_error, std::move(d));
+  fail(usage_error, problem("A0620", std::move(message), std::move(help)));
 }
 
 Exit exit_of(const Diagnostics& diagnostics) {
@@ -34,6 +43,27 @@ Exit exit_of(const Diagnostics& diagnostics) {
 void warn(const Options&, const Diagnostics& warnings) {
   for (const Diagnostic& d : warnings)
     if (d.severity == Severity::warning) std::cerr << render(d) << "\n";
+}
+
+std::string device_name() {
+  std::string name;
+#if defined(__x86_64__)
+  for (unsigned leaf = 0x80000002; leaf <= 0x80000004; ++leaf) {
+    unsigned words[4];
+    if (!__get_cpuid(leaf, &words[0], &words[1], &words[2], &words[3])) break;
+    char text[sizeof words];
+    std::memcpy(text, words, sizeof words);
+    name.append(text, strnlen(text, sizeof text));
+  }
+#endif
+  const auto first = name.find_first_not_of(' ');
+  if (first == std::string::npos) return cpu::host().name;  // an emulator without a brand
+  return name.substr(first, name.find_last_not_of(' ') + 1 - first);
+}
+
+std::string arch_name(const Target& target) {
+  // The other targets run the library's own code, which is built for every machine of the family.
+  return target.kind == TargetKind::cpu ? cpu::host().name : "x86-64";
 }
 
 Json to_json(const Diagnostics& diagnostics) {
