@@ -109,7 +109,8 @@ void check(const Ahead& a, const std::string& flags) {
   const auto ran = shell((folder / "main").string());
   INFO(ran.text);
   REQUIRE(ran.code == 0);
-  for (const auto& t : tool::read_safetensors(wanted).value().tensors) {
+  const auto reference_results = tool::read_safetensors(wanted).value();
+  for (const auto& t : reference_results.tensors) {
     const std::string got = read(folder / (t.name + ".out"));
     std::int64_t count = 1;
     for (auto extent : t.shape) count *= extent;

@@ -22,12 +22,9 @@ struct Outcome {
   std::string text;  ///< standard output and error together
 };
 
-/// `before` goes in front of the command: variables, or a pipe into it.
-inline Outcome run(const std::string& arguments, const std::string& before = "") {
-  std::string line = before + " ATTUNE_CACHE=off " ATTUNE_COMMAND " " + arguments + " 2>&1";
-  if (before.find('|') != std::string::npos)
-    line = before + " env ATTUNE_CACHE=off " ATTUNE_COMMAND " " + arguments + " 2>&1";
-  std::FILE* pipe = popen(line.c_str(), "r");
+/// Any command line of the shell.
+inline Outcome shell(const std::string& line, bool with_errors = true) {
+  std::FILE* pipe = popen((line + (with_errors ? " 2>&1" : " 2>/dev/null")).c_str(), "r");
   REQUIRE(pipe);
   std::string text;
   char buffer[4096];
@@ -36,15 +33,13 @@ inline Outcome run(const std::string& arguments, const std::string& before = "")
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
 }
 
-/// Any other command line of the shell.
-inline Outcome shell(const std::string& line) {
-  std::FILE* pipe = popen((line + " 2>&1").c_str(), "r");
-  REQUIRE(pipe);
-  std::string text;
-  char buffer[4096];
-  while (std::size_t got = std::fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, got);
-  int status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
+/// The command, without the disk cache; `variables` go in front of it.
+inline Outcome run(const std::string& arguments, const std::string& variables = "") {
+  return shell("env ATTUNE_CACHE=off " + variables + " " ATTUNE_COMMAND " " + arguments);
+}
+/// What it writes to standard output alone: JSON.
+inline std::string output(const std::string& arguments, const std::string& variables = "") {
+  return shell("env ATTUNE_CACHE=off " + variables + " " ATTUNE_COMMAND " " + arguments, false).text;
 }
 
 /// A folder of this process, removed at its end.

@@ -44,13 +44,14 @@ int emit_command(const Options& o) {
   const Target target = chosen_target(o);
   if (target.kind != TargetKind::cpu && target.kind != TargetKind::automatic)
     usage("the target `" + o.target + "` has no code to write", "use --target cpu");
+  const cpu::CpuTarget machine = machine_of(o);
   Session s = open_program(o);
   bind_default_types(s);
   if (!s.inputs.empty())
     usage("--set " + s.inputs[0].name + ": only a const is baked into the code",
           "`" + s.inputs[0].name + "` is a member of the call's struct");
   loop::LowerOptions options;
-  options.machine = cpu::host().machine();
+  options.machine = machine.machine();
   options.layout = contiguous_facts(s.bound);
   options.layout.depth_hint = depth_of(s, options.layout.depth_hint);
   for (const auto& text : o.schedule) {
@@ -64,10 +65,10 @@ int emit_command(const Options& o) {
   };
   const loop::Lowered lowered = expect(loop::build(s.bound, options));
   const std::string prefix = "attune_" + s.inferred.name;
-  const std::string ir = renamed(expect(cpu::emit(lowered.kernel, cpu::host())), prefix);
-  const auto object = expect(cpu::compile(ir, cpu::host()));
-  const std::string assembly = expect(cpu::assembly(ir, cpu::host()));
-  const std::string note = fmt::format("{} for {} ({})", version, cpu::host().name, cpu::host().machine().name);
+  const std::string ir = renamed(expect(cpu::emit(lowered.kernel, machine)), prefix);
+  const auto object = expect(cpu::compile(ir, machine));
+  const std::string assembly = expect(cpu::assembly(ir, machine));
+  const std::string note = fmt::format("{} for {} ({})", version, machine.name, machine.machine().name);
   const Launcher c = launcher(s.bound, lowered.kernel, prefix, note);
 
   std::error_code error;
@@ -87,7 +88,7 @@ int emit_command(const Options& o) {
   if (o.json) {
     std::cout << Json{{"kernel", s.inferred.name},
                       {"target", "cpu"},
-                      {"arch", cpu::host().name},
+                      {"arch", machine.name},
                       {"files", written},
                       {"fused", lowered.materialised.empty()},
                       {"materialised", stored}}
@@ -96,8 +97,8 @@ int emit_command(const Options& o) {
     return done;
   }
   for (const auto& [path, text] : files) std::cout << fmt::format("wrote {} ({} bytes)\n", path, text.size());
-  std::cout << fmt::format("It runs on processors like this one, {} ({}). To link it:\n  cc main.c {}.c {}.o -lm\n",
-                           cpu::host().name, cpu::host().machine().name, base, base);
+  std::cout << fmt::format("It runs on processors like {} ({}). To link it:\n  cc main.c {}.c {}.o -lm\n", machine.name,
+                           machine.machine().name, base, base);
   return done;
 }
 

@@ -32,7 +32,7 @@ std::string extents_text(const std::vector<tensor::Expr>& extents) {
 /// As dispatch would choose them: for the call where there is one, else for contiguous inputs.
 loop::LowerOptions lower_options(const Session& s, const Target& target) {
   loop::LowerOptions out;
-  if (target.kind == TargetKind::cpu) out.machine = cpu::host().machine();
+  if (target.kind == TargetKind::cpu) out.machine = machine_of(s.options).machine();
   out.layout = contiguous_facts(s.bound);
   out.index_bits = 32;
   if (!s.arguments.empty()) {
@@ -53,6 +53,12 @@ const std::vector<std::string> passes = {"lower", "tile", "partition", "place", 
 /// The target whose stages are shown; a stage that the target does not have is a usage error.
 Target shown_target(const Options& o) {
   Target target = chosen_target(o);
+  if (!o.arch.empty()) {
+    if (target.kind == TargetKind::reference || target.kind == TargetKind::interpreter)
+      usage("the target `" + target.text() + "` does not depend on --arch", "use --target cpu");
+    machine_of(o);  // known at all
+    target = Target{TargetKind::cpu};
+  }
   const std::string& stage = o.stage;
   const bool code = stage == "source" || stage == "asm",
              nest = code || stage == "schedule" || stage.starts_with("loop");
@@ -70,6 +76,7 @@ Target shown_target(const Options& o) {
 }  // namespace
 
 int check_command(const Options& o) {
+  machine_of(o);  // a name that does not exist is an error here too
   Program program = load_program(o);
   auto kernels = program.kernels();
   if (!o.kernel.empty()) kernels = {choose_kernel(program, o)};
@@ -163,8 +170,8 @@ int show_command(const Options& o) {
   };
   try {
     auto lowered = expect(loop::build(s.bound, options));
-    std::string ir = expect(cpu::emit(lowered.kernel, cpu::host()));
-    std::cout << (stage == "source" ? ir : expect(cpu::assembly(ir, cpu::host())));
+    std::string ir = expect(cpu::emit(lowered.kernel, machine_of(o)));
+    std::cout << (stage == "source" ? ir : expect(cpu::assembly(ir, machine_of(o))));
   } catch (const Shown&) {
   }
   return done;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/cpu/cpu.hpp"
 #include "safetensors.hpp"
 #include "tensor/ir.hpp"
 
@@ -37,7 +38,7 @@ struct Options {
   std::vector<std::string> inputs;
   std::string outputs;
   std::vector<std::string> shape, set, map, dtype, schedule;
-  std::string target = "auto";
+  std::string target = "auto", arch;
   int threads = 0;
   std::optional<std::uint64_t> random;
   bool verify = false, json = false, require_fused = false, no_cache = false, verbose = false;
@@ -68,6 +69,8 @@ void warn(const Options& options, const Diagnostics& warnings);
 
 Json to_json(const Diagnostics& diagnostics);
 
+/// The machine to compile for: that of --arch, else this one. Usage error for an unknown name.
+cpu::CpuTarget machine_of(const Options& options);
 /// The processor's name as its maker gives it, for people.
 std::string device_name();
 /// What code of the target is compiled for, as --arch names it.

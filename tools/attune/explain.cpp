@@ -279,11 +279,12 @@ std::string nest_text(const ir::Nest& nest, const ir::Program& program, std::siz
       std::vector<std::string> step = rows;
       for (const Sym& extra : state.extras) step.push_back(extra.text());
       const std::vector<std::string> whole = step;
+      std::vector<std::string> blocks = rows;
+      blocks.push_back("block of " + phase.over.back().index.text());
       for (const auto& r : phase.over) step.push_back(r.index.text());
       out += fmt::format("    a step of {}: {}", state.sym.text(), per(step));
       if (state.guard) out += " that the mask leaves";
-      if (!state.repair.empty())
-        out += fmt::format("; its repair: once for each block of {}", phase.over.back().index.text());
+      if (!state.repair.empty()) out += "; its repair: " + per(blocks);
       if (!state.hoisted.empty()) out += "; what stands behind the sweep: " + per(whole);
       out += "\n";
     }

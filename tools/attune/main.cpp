@@ -19,8 +19,13 @@ void program_options(CLI::App& app, Options& o) {
   app.add_flag("--json", o.json, "one JSON object on standard output; text for people goes to standard error");
 }
 
+void arch_option(CLI::App& app, Options& o) {
+  app.add_option("--arch", o.arch, "compile for a machine that is not here: x86-64-v3, znver4, ...")->check(not_empty);
+}
+
 void running_options(CLI::App& app, Options& o) {
   program_options(app, o);
+  arch_option(app, o);
   app.add_option("--target", o.target, "auto (default), cpu, interpreter or reference")->capture_default_str();
   app.add_option("--inputs", o.inputs, "safetensors files; tensor names are parameter names")->expected(1, -1);
   app.add_option("--shape", o.shape, "sizes of dims that the inputs do not fix: B=1,H=8")->delimiter(',');
@@ -135,6 +140,7 @@ int main(int argc, char** argv) {
   run->add_flag("--verify", o.verify, "also run the f64 reference and compare");
   auto* check = app.add_subcommand("check", "parse and infer; print the typed signature; nothing runs");
   program_options(*check, o);
+  arch_option(*check, o);
   auto* show = app.add_subcommand("show", "print one stage of the way from text to machine code");
   running_options(*show, o);
   show->add_option("--stage", o.stage,
@@ -153,6 +159,7 @@ int main(int argc, char** argv) {
   compiling_options(*explain, o);
   auto* emit = app.add_subcommand("emit", "write compiled code and a C header to link ahead of time");
   compiling_options(*emit, o);
+  arch_option(*emit, o);
   emit->add_option("--output", o.output, "the folder for NAME.o, NAME.ll, NAME.s, NAME.h and NAME.c")
       ->required()
       ->check(not_empty);

@@ -33,6 +33,18 @@ std::uint64_t thread_number() {
   return mine;
 }
 
+/// Of a source that may consist of several modules, each of which opens with a line of its own.
+std::string assembly(const std::string& source) {
+  const std::string mark = "; kernel ";
+  std::string out;
+  for (std::size_t at = 0; at < source.size();) {
+    const std::size_t next = std::min(source.find("\n" + mark, at), source.size() - 1) + 1;
+    if (auto text = cpu::assembly(source.substr(at, next - at), cpu::host())) out += *text;
+    at = next;
+  }
+  return out;
+}
+
 /// What a stage's file is called after its number.
 std::string file_of(std::string_view stage) {
   if (stage == "emit") return "source.ll";
@@ -79,7 +91,7 @@ class TracedExecutor final : public Executor {
           {}, begin, t.recorder.since_start(Recorder::Clock::now()) - begin, thread_number()};
     };
     pool_.parallel_for(count, one, &traced);
-    for (std::size_t k = 0; k < events.size(); ++k) events[k].name = fmt::format("launch {} task {}", launch, k);
+    for (std::size_t k = 0; k < events.size(); ++k) events[k].name = fmt::format("parallel {} task {}", launch, k);
     recorder_.events_.insert(recorder_.events_.end(), std::make_move_iterator(events.begin()),
                              std::make_move_iterator(events.end()));
   }
@@ -195,6 +207,11 @@ std::string Recorder::reproducer(const std::string& what) const {
 }
 
 Engine make_engine(const Options& o) {
+  if (!o.arch.empty()) {
+    machine_of(o);
+    fail(target_error, problem("A0605", "code for `" + o.arch + "` is not run here",
+                               "--arch works with show, emit and check; leave it out to run on this machine"));
+  }
   EngineOptions options;
   options.threads = o.threads;
   // A dump is of every stage: nothing is taken from the cache.
@@ -202,8 +219,7 @@ Engine make_engine(const Options& o) {
   options.executor = recorder().executor(o.threads);
   if (recorder().tracing() || recorder().dumping() || !environment_value("ATTUNE_FAULT").empty())
     options.observer = [](const StageEvent& event) {
-      if (recorder().dumping() && event.stage == "emit" && event.text)
-        if (auto text = cpu::assembly(event.text(), cpu::host())) recorder().dump("asm", *text);
+      if (recorder().dumping() && event.stage == "emit" && event.text) recorder().dump("asm", assembly(event.text()));
       recorder().stage(event.stage, event.milliseconds, event.text);
     };
   return Engine(options);

@@ -30,7 +30,8 @@ Exit exit_of(const Diagnostics& diagnostics) {
   for (const Diagnostic& d : diagnostics) {
     if (d.severity != Severity::error || d.code.size() < 3) continue;
     const std::string group = d.code.substr(1, 2);
-    if (d.code == "A0603" || d.code == "A0604" || d.code == "A0607" || d.code == "A0522") return target_error;
+    if (d.code == "A0603" || d.code == "A0604" || d.code == "A0605" || d.code == "A0607" || d.code == "A0522")
+      return target_error;
     if (d.code == "A0611" || d.code == "A0612") return data_error;
     if (group == "04" || group == "06") return usage_error;
     if (group == "05") return data_error;
@@ -43,6 +44,14 @@ Exit exit_of(const Diagnostics& diagnostics) {
 void warn(const Options&, const Diagnostics& warnings) {
   for (const Diagnostic& d : warnings)
     if (d.severity == Severity::warning) std::cerr << render(d) << "\n";
+}
+
+cpu::CpuTarget machine_of(const Options& o) {
+  if (o.arch.empty()) return cpu::host();
+  if (auto found = cpu::named_target(o.arch)) return *std::move(found);
+  const auto known = cpu::target_names();
+  const std::string near = did_you_mean(o.arch, known);
+  usage("--arch `" + o.arch + "` is unknown", near.empty() ? one_of(known) : "did you mean `" + near + "`?");
 }
 
 std::string device_name() {
