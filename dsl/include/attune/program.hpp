@@ -2,7 +2,6 @@
 // A program: one or more kernels in the notation, from a string, a file or the builder. Immutable, cheap to copy.
 #pragma once
 #include <attune/diagnostic.hpp>
-
 #include <memory>
 #include <string>
 #include <string_view>
