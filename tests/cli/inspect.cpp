@@ -26,7 +26,7 @@ TEST_CASE("an earlier stage is shown where a later pass fails") {
     }
   }
   CHECK(run("show std:causal --stage loop:lower", "ATTUNE_FAULT=tile").code == 0);
-  CHECK(run("show std:causal --stage loop:map", "ATTUNE_FAULT=tile").code == 70);
+  CHECK(run("show std:causal --stage loop:map", "ATTUNE_FAULT=tile TMPDIR=" + scratch().string()).code == 70);
 }
 
 TEST_CASE("a bug ends with 70 and leaves a reproducer that runs") {
