@@ -127,6 +127,7 @@ class Binder {
         if (nearest.empty()) nearest = did_you_mean(argument.name, known);
         diagnostic.help = nearest.empty() ? fmt::format("it has {}", fmt::join(known, ", "))
                                           : fmt::format("did you mean `{}`?", nearest);
+        if (!nearest.empty()) suggested_.insert(nearest);
         report(std::move(diagnostic));
       } else if (!given_.emplace(argument.name, &argument.value).second && repeated.insert(argument.name).second) {
         Diagnostic diagnostic = problem("A0503", fmt::format("`{}` is given more than once", argument.name));
@@ -178,7 +179,7 @@ class Binder {
           "A0519", fmt::format("`{}` has {} extents but {} strides", name, view->shape.size(), view->strides.size()),
           tensor.sym);
       diagnostic.expected = fmt::format("{} strides", view->shape.size());
-      diagnostic.found = fmt::format("{} strides", view->strides.size());
+      diagnostic.found = fmt::format("{} stride{}", view->strides.size(), view->strides.size() == 1 ? "" : "s");
       report(std::move(diagnostic));
       sound = false;
     }
@@ -212,13 +213,14 @@ class Binder {
       report(std::move(diagnostic));
     }
     if (view->shape.size() != tensor.extents.size()) {
+      auto axes = [](std::size_t count) { return fmt::format("{} {}", count, count == 1 ? "axis" : "axes"); };
       Diagnostic diagnostic =
           problem("A0506",
-                  fmt::format("`{}` is declared with {} axes {}, the tensor has {}: [{}]", name, tensor.extents.size(),
+                  fmt::format("`{}` is declared with {} {}, the tensor has {}: [{}]", name, axes(tensor.extents.size()),
                               shape_text(tensor), view->shape.size(), fmt::join(view->shape, ", ")),
                   tensor.sym);
-      diagnostic.expected = fmt::format("{} axes", tensor.extents.size());
-      diagnostic.found = fmt::format("{} axes", view->shape.size());
+      diagnostic.expected = axes(tensor.extents.size());
+      diagnostic.found = axes(view->shape.size());
       report(std::move(diagnostic));
       sound = false;
     }
@@ -325,12 +327,13 @@ class Binder {
       if (get_if<Dim>(extent)) return;  // compared while solving
       const auto expected = evaluate_integer(extent, constants());
       if (!expected || *expected == found) return;
-      Diagnostic diagnostic = problem("A0507",
-                                      fmt::format("axis {} of `{}` has extent {}, expected {} = {}", axis,
-                                                  tensor.sym.text(), found, text_of(extent), *expected),
-                                      tensor.sym);
+      std::string wanted = std::to_string(*expected);
+      if (text_of(extent) != wanted) wanted = text_of(extent) + " = " + wanted;
+      Diagnostic diagnostic = problem(
+          "A0507", fmt::format("axis {} of `{}` has extent {}, expected {}", axis, tensor.sym.text(), found, wanted),
+          tensor.sym);
       diagnostic.axis = std::to_string(axis);
-      diagnostic.expected = fmt::format("{} = {}", text_of(extent), *expected);
+      diagnostic.expected = wanted;
       diagnostic.found = std::to_string(found);
       report(std::move(diagnostic));
     });
@@ -363,8 +366,10 @@ class Binder {
       diagnostic.found = std::move(found);
       report(std::move(diagnostic));
     };
-    if (!value && !scalar.default_value)
+    if (!value && !scalar.default_value) {
+      if (suggested_.contains(name)) return;  // given under a misspelt name
       return mismatch("A0501", fmt::format("scalar `{}` is missing and has no default", name), "nothing");
+    }
     std::optional<ScalarValue> read;
     if (!value) {
       bool waits = false;  // for a dim or scalar whose own error is reported
@@ -563,6 +568,7 @@ class Binder {
   std::unordered_map<Sym, std::string> origin_;  ///< where a dim's value comes from
   std::set<Sym> unsolvable_;                     ///< dims with an error of their own
   std::set<std::string> zero_divisors_;
+  std::set<std::string> suggested_;  ///< names that a misspelt one is taken for
 };
 
 }  // namespace

@@ -62,18 +62,28 @@ Program Program::from_module(ast::Module module) {
   return program;
 }
 
-std::string Program::text() const { return print(*module_); }
+const ast::Module& Program::module() const {
+  static const ast::Module empty;
+  return module_ ? *module_ : empty;
+}
+
+const std::string& Program::hash() const {
+  static const std::string empty = hash_of(print(ast::Module{}));
+  return hash_ ? *hash_ : empty;
+}
+
+std::string Program::text() const { return print(module()); }
 
 std::vector<std::string> Program::kernels() const {
   std::vector<std::string> names;
-  for (const ast::Declaration& declaration : module_->declarations)
+  for (const ast::Declaration& declaration : module().declarations)
     if (const auto* kernel = std::get_if<ast::Kernel>(&declaration)) names.push_back(kernel->name);
   return names;
 }
 
 bool operator==(const Program& a, const Program& b) {
   if (a.module_ == b.module_) return true;
-  return a.module_ && b.module_ && *a.module_ == *b.module_;
+  return a.module() == b.module();
 }
 
 }  // namespace attune

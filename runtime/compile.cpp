@@ -53,24 +53,12 @@ Result<loop::Lowered> lower(Engine::State& engine, const Unit& unit, const tenso
   options.require_fused = unit.options.require_fused;
   options.trusted = unit.options.trusted;
   options.index_bits = index_bits;
-  options.record = engine.observed();
-  const Stopwatch watch;
+  if (engine.observed())
+    options.observer = [&](std::string_view step, double milliseconds, std::function<std::string()> text) {
+      engine.observe(step, milliseconds, std::move(text));
+    };
   Result<loop::Lowered> lowered = loop::build(program, options);
   if (!lowered) return lowered.diagnostics();
-  if (engine.observed()) {
-    // One event carries the time of all of them; the passes' texts follow in order.
-    engine.observe("stream", watch.milliseconds(), [text = lowered->streams] { return text; });
-    for (const auto& stage : lowered->stages) engine.observe(stage.first, 0, [text = stage.second] { return text; });
-    engine.observe("schedule", 0, [schedule = lowered->kernel.schedule] {
-      std::string text;
-      for (const auto& [key, value] : schedule.values()) {
-        const auto why = schedule.why.find(key);
-        text += fmt::format("{} = {}{}\n", key, value, why == schedule.why.end() ? "" : "  # " + why->second);
-      }
-      return text;
-    });
-    engine.observe("loop", 0, [kernel = lowered->kernel] { return loop::print(kernel); });
-  }
   if (engine.settings.verify)
     if (std::string wrong = loop::verify(lowered->kernel); !wrong.empty()) return malformed("lower", wrong);
   return lowered;
@@ -161,7 +149,6 @@ Result<std::shared_ptr<const Variant>> make_variant(Engine::State& engine, Unit&
   Result<loop::Lowered> lowered = lower(engine, unit, *program, layout, index_bits);
   if (!lowered) return lowered.diagnostics();
   variant->lowered = *std::move(lowered);
-  variant->lowered.stages.clear();
   note_account(unit, variant->lowered);
   const double lowering = watch.milliseconds();
   if (unit.target.kind == TargetKind::cpu) {

@@ -23,6 +23,18 @@ struct Checked {
 };
 
 Result<Checked> check(const Kernel::State& kernel, const Arguments& arguments, bool need_results) {
+  // A const is gone from the bound program, which would call it unknown.
+  for (const Argument& argument : arguments)
+    for (const tensor::ScalarParam& scalar : kernel.unit->open.scalars)
+      if (scalar.is_const && scalar.sym.text() == argument.name) {
+        Diagnostic diagnostic;
+        diagnostic.code = "A0502";
+        diagnostic.message =
+            fmt::format("`{}` is a const of `{}` and no argument of a call", argument.name, kernel.unit->open.name);
+        diagnostic.tensor = argument.name;
+        diagnostic.help = "choose its value when the kernel is compiled: `CompileOptions::consts`";
+        return diagnostic;
+      }
   Checked checked;
   Result<Types> types = infer_types(kernel.unit->open, arguments, kernel.unit->options.types);
   if (!types) return types.diagnostics();

@@ -21,6 +21,8 @@ const std::vector<EnvironmentVariable> variables = {
     {"ATTUNE_LLVM_PATH", "searched", "the libLLVM to load"},
     {"ATTUNE_POISON", "0",
      "`1` fills temporaries and scratch with NaN bytes before use (finds reads of unwritten memory)"},
+    {"ATTUNE_FAULT", "none",
+     "a stage (`tile`, `emit`, ...) after which the command fails as a bug would (tests of what it then reports)"},
 #ifdef NDEBUG
     {"ATTUNE_VERIFY", "0", "`1` verifies every stage's result, as debug builds do"},
 #else

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "loop/ir.hpp"
@@ -31,6 +33,11 @@ struct CpuTarget {
 
 /// The CPU this process runs on, by cpuid (no LLVM needed). $ATTUNE_CPU=avx512|avx2|generic lowers it, never raises it.
 const CpuTarget& host();
+/// A CPU that need not be here, by LLVM's name ("x86-64-v3", "znver4", ...), with no more than every machine of its
+/// level of the x86-64 ABI has; nothing for a name that is not known. Cache sizes are the defaults.
+std::optional<CpuTarget> named_target(std::string_view name);
+/// The names that named_target() knows.
+std::vector<std::string> target_names();
 
 /// The attributes that every generated function carries, as the inside of an `attributes #0 = { ... }` line:
 /// `"target-cpu"="znver2" "target-features"="..." "prefer-vector-width"="256" nounwind`.

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <initializer_list>
 #include <string_view>
+#include <utility>
 
 #include "backend/cpu/cpu.hpp"
 #include "backend/cpu/llvm.hpp"
@@ -182,6 +184,35 @@ Isa best_isa(const Found& f) {
   return v4 ? Isa::avx512 : v3 ? Isa::avx2 : Isa::generic;
 }
 
+/// What follows from the instruction set and what is found of it.
+CpuTarget target_of(const Found& found, Isa isa, std::string name) {
+  CpuTarget target;
+  target.isa = isa;
+  target.name = std::move(name);
+  target.features = feature_list(found, isa);
+  target.vector_lanes = isa == Isa::avx512 ? 16 : isa == Isa::avx2 ? 8 : 4;
+  target.vector_registers = isa == Isa::avx512 ? 32 : 16;
+  target.f16c = isa >= Isa::avx2 && bit(found.basic.ecx, 29);
+  target.avx512_bf16 = isa == Isa::avx512 && bit(found.wide1.eax, 5);
+  return target;
+}
+
+/// What every machine of the levels x86-64-v3 and v4 has beside the vectors.
+Found least_of_level() {
+  Found found;
+  auto bits = [](std::initializer_list<int> positions) {
+    unsigned out = 0;
+    for (int position : positions) out |= 1U << position;
+    return out;
+  };
+  found.basic.ecx = bits({0, 9, 19, 20, 22, 23, 29});  // sse3, ssse3, sse4.1, sse4.2, movbe, popcnt, f16c
+  found.extended.ecx = bits({5});                      // lzcnt
+  found.wide = {};
+  found.wide.ebx = bits({3, 8, 28});  // bmi, bmi2, avx512cd
+  found.wide1 = {};
+  return found;
+}
+
 CpuTarget find_host() {
   const Found found;
   const Isa best = best_isa(found);
@@ -191,26 +222,49 @@ CpuTarget find_host() {
     if (word == "generic") isa = Isa::generic;
     if (word == "avx2" && isa > Isa::avx2) isa = Isa::avx2;
   }
-  CpuTarget target;
-  target.isa = isa;
   // A lowered target is to behave like a machine that has no more, its tuning included.
-  target.name = isa == best ? processor_name(found, isa) : isa == Isa::avx2 ? "x86-64-v3" : "x86-64";
-  target.features = feature_list(found, isa);
-  target.vector_lanes = isa == Isa::avx512 ? 16 : isa == Isa::avx2 ? 8 : 4;
-  target.vector_registers = isa == Isa::avx512 ? 32 : 16;
-  target.f16c = isa >= Isa::avx2 && bit(found.basic.ecx, 29);
-  target.avx512_bf16 = isa == Isa::avx512 && bit(found.wide1.eax, 5);
+  CpuTarget target = target_of(found, isa,
+                               isa == best        ? processor_name(found, isa)
+                               : isa == Isa::avx2 ? "x86-64-v3"
+                                                  : "x86-64");
   const Caches caches = find_caches(found);
   // Sizes outside these bounds are a hypervisor's invention; the defaults of CpuTarget then stand.
   if (caches.l1 >= (8 << 10) && caches.l1 <= (1 << 20)) target.l1_bytes = caches.l1;
   if (caches.l2 >= (64 << 10) && caches.l2 <= (64 << 20)) target.l2_bytes = caches.l2;
   return target;
 }
+CpuTarget make_named(std::string_view name, Isa isa) { return target_of(least_of_level(), isa, std::string(name)); }
 #else
 CpuTarget find_host() { return {}; }
+CpuTarget make_named(std::string_view name, Isa) {
+  CpuTarget target;
+  target.name = std::string(name);
+  return target;
+}
 #endif
 
+constexpr std::pair<std::string_view, Isa> named[] = {
+    {"x86-64", Isa::generic},    {"x86-64-v3", Isa::avx2},        {"x86-64-v4", Isa::avx512},
+    {"haswell", Isa::avx2},      {"broadwell", Isa::avx2},        {"skylake", Isa::avx2},
+    {"alderlake", Isa::avx2},    {"skylake-avx512", Isa::avx512}, {"cascadelake", Isa::avx512},
+    {"cooperlake", Isa::avx512}, {"icelake-client", Isa::avx512}, {"icelake-server", Isa::avx512},
+    {"tigerlake", Isa::avx512},  {"sapphirerapids", Isa::avx512}, {"graniterapids", Isa::avx512},
+    {"znver1", Isa::avx2},       {"znver2", Isa::avx2},           {"znver3", Isa::avx2},
+    {"znver4", Isa::avx512},     {"znver5", Isa::avx512}};
+
 }  // namespace
+
+std::optional<CpuTarget> named_target(std::string_view name) {
+  for (const auto& [known, isa] : named)
+    if (known == name) return make_named(name, isa);
+  return std::nullopt;
+}
+
+std::vector<std::string> target_names() {
+  std::vector<std::string> out;
+  for (const auto& [known, isa] : named) out.emplace_back(known);
+  return out;
+}
 
 const CpuTarget& host() {
   static const CpuTarget target = find_host();

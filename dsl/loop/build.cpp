@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // build(): the whole way from a typed program to a scheduled kernel, one step under another.
-#include <algorithm>
-#include <cstdlib>
+#include <fmt/format.h>
+
+#include <chrono>
 
 #include "loop/passes.hpp"
 #include "loop/rewrite.hpp"
@@ -71,76 +72,50 @@ bool has_integer_extremes(const tensor::Streams& streams) {
   return found;
 }
 
-/// A running value that has to be complete before a range can be swept once more.
-struct Again {
-  Sym state;
-  std::string reason;
-  Span span;
-};
-
-/// A sweep along a range of its own computes what others read of it, row by row; one along a range that an earlier one
-/// ran along passes over the same data again.
-std::vector<Again> repeated_sweeps(const tensor::Nest& nest) {
-  std::vector<Again> out;
-  for (std::size_t k = 1; k < nest.phases.size(); ++k) {
-    const tensor::Phase& phase = nest.phases[k];
-    auto same_range = [&](const tensor::Phase& other) {
-      return std::equal(phase.over.begin(), phase.over.end(), other.over.begin(), other.over.end(),
-                        [](const auto& a, const auto& b) { return a.lo == b.lo && a.hi == b.hi; });
-    };
-    for (std::size_t l = 0; l < k; ++l) {
-      if (!same_range(nest.phases[l])) continue;
-      for (const tensor::State& state : nest.phases[l].states) {
-        auto reads = [&](const tensor::Expr& expr) {
-          bool found = false;
-          if (expr)
-            tensor::walk(expr, [&](const tensor::Expr& e) {
-              if (const auto* access = tensor::get_if<tensor::Access>(e)) found = found || access->target == state.sym;
-              return !found;
-            });
-          return found;
-        };
-        const bool read = std::any_of(phase.states.begin(), phase.states.end(), [&](const tensor::State& later) {
-          return reads(later.direct_body) || reads(later.direct_guard);
-        });
-        const bool known = std::any_of(out.begin(), out.end(), [&](const Again& a) { return a.state == state.sym; });
-        if (read && !known)
-          out.push_back(
-              {state.sym, "a second sweep over `" + phase.over.back().index.text() + "`: " + phase.reason, state.span});
-      }
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
+tensor::Streams derive(const tensor::Program& program) {
+  return tensor::stream(tensor::simplify(tensor::desugar(program)));
+}
+
 Result<Lowered> build(const tensor::Program& program, const LowerOptions& options) {
-  tensor::Program plain = tensor::simplify(tensor::desugar(program));
-  tensor::Streams streams = tensor::stream(plain);
-  Lowered out;
-  out.streams = tensor::print(streams);
-  Diagnostics unfused;
-  auto materialised = [&](const std::string& name, const std::string& reason, const Span& span) {
-    out.materialised.emplace_back(name, reason);
-    Diagnostic d;
-    d.code = "A0301";
-    d.message = "`" + name + "` cannot be fused: " + reason;
-    d.source = program.source;
-    d.span = span;
-    d.help = "leave out require_fused, or change the formula so that every reduction streams";
-    unfused.push_back(std::move(d));
+  auto since = std::chrono::steady_clock::now();
+  auto observe = [&](std::string_view step, auto text) {
+    if (!options.observer) return;
+    const auto now = std::chrono::steady_clock::now();
+    options.observer(step, std::chrono::duration<double, std::milli>(now - since).count(), text);
+    since = std::chrono::steady_clock::now();  // what the observer does is not the next step's time
   };
-  for (const tensor::Temporary& t : streams.temporaries) {
-    const tensor::Definition* of = program.find_definition(t.definition);
-    materialised(t.sym.text(), t.reason, of ? of->span : Span{});
+  tensor::Streams streams = derive(program);
+  observe("stream", [streams] { return tensor::print(streams); });
+  Lowered out;
+  // A later sweep reads running values of an earlier one in the task's scratch: only temporaries are in memory.
+  for (const tensor::Temporary& t : streams.temporaries) out.materialised.emplace_back(t.sym.text(), t.reason);
+  if (options.require_fused && !out.materialised.empty()) {
+    Diagnostics errors;
+    for (const tensor::Temporary& t : streams.temporaries) {
+      Diagnostic d;
+      d.code = "A0301";
+      d.message = (t.definition ? "`" + t.sym.text() + "` cannot be fused: " : "this cannot be fused: ") + t.reason;
+      d.source = program.source;
+      d.span = t.span;
+      d.span_text = "it would be stored";
+      d.help = "leave out require_fused, or change the formula so that every reduction streams";
+      errors.push_back(std::move(d));
+    }
+    return errors;
   }
-  for (const tensor::Nest& nest : streams.nests)
-    for (const Again& again : repeated_sweeps(nest)) materialised(again.state.text(), again.reason, again.span);
-  if (options.require_fused && !unfused.empty()) return unfused;
   auto schedule =
       apply_overrides(choose(options.machine, facts(streams, options.layout)), options.overrides, options.machine);
   if (!schedule) return schedule.diagnostics();
+  observe("schedule", [chosen = *schedule] {
+    std::string text;
+    for (const auto& [key, value] : chosen.values()) {
+      const auto why = chosen.why.find(key);
+      text += fmt::format("{:<10} {:<10} {}\n", key, value, why == chosen.why.end() ? "" : why->second);
+    }
+    return text;
+  });
 
   Kernel kernel = lower(streams);
   kernel.trusted = options.trusted;
@@ -150,19 +125,20 @@ Result<Lowered> build(const tensor::Program& program, const LowerOptions& option
     if (unit != options.layout.unit_axes.end() && buffer.role != Role::temporary) buffer.unit_axis = unit->second;
     if (buffer.role == Role::temporary) buffer.unit_axis = static_cast<std::int64_t>(buffer.extents.size()) - 1;
   }
-  if (options.record) out.stages.emplace_back("lower", print(kernel));
+  observe("lower", [kernel] { return print(kernel); });
   struct Pass {
     const char* name;
     Kernel (*run)(Kernel, const Schedule&);
   };
   for (const Pass& pass : {Pass{"tile", tile}, Pass{"partition", partition}, Pass{"place", place}, Pass{"map", map}}) {
     kernel = pass.run(std::move(kernel), *schedule);
-    if (options.record) out.stages.emplace_back(pass.name, print(kernel));
+    observe(pass.name, [kernel] { return print(kernel); });
 #ifndef NDEBUG
     if (std::string wrong = verify(kernel); !wrong.empty()) return internal(pass.name, wrong);
 #endif
   }
   if (std::string wrong = verify(kernel); !wrong.empty()) return internal("map", wrong);
+  observe("loop", [kernel] { return print(kernel); });
   out.kernel = std::move(kernel);
   return out;
 }

@@ -3,8 +3,10 @@
 // function driven by the Schedule; every intermediate kernel prints, and from `tile` on the interpreter can run it.
 #pragma once
 #include <attune/diagnostic.hpp>
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,14 +29,14 @@ struct LowerOptions {
   bool require_fused = false;
   bool trusted = false;
   int index_bits = 64;
-  bool record = false;  ///< keep the printed kernel after every pass
+  /// Called after every step that succeeds ("stream", "schedule", "lower", "tile", ...), so that what the earlier
+  /// ones made is known where a later one fails.
+  std::function<void(std::string_view step, double milliseconds, std::function<std::string()> text)> observer;
 };
 
 struct Lowered {
   Kernel kernel;
   std::vector<std::pair<std::string, std::string>> materialised;  ///< name, reason
-  std::string streams;                                            ///< printed streams
-  std::vector<std::pair<std::string, std::string>> stages;        ///< pass -> printed kernel
 };
 
 /// Streams to statements over symbolic tile sizes: nothing chosen yet.
@@ -50,7 +52,9 @@ Kernel map(Kernel kernel, const Schedule& schedule);
 /// The end of map: bounds and classes of guards again, for the rows of one register tile.
 void refine(Nest& nest);
 
-/// All of it: desugar, simplify, stream, choose, lower and the passes. `program` has its types bound.
+/// The streams of a program: desugar, simplify, stream.
+tensor::Streams derive(const tensor::Program& program);
+/// All of it: derive, choose, lower and the passes. `program` has its types bound.
 Result<Lowered> build(const tensor::Program& program, const LowerOptions& options);
 
 }  // namespace attune::loop

@@ -65,10 +65,11 @@ ast::Relation relation_of(K op) {
 
 /// What other languages call the dtypes.
 constexpr std::pair<std::string_view, std::string_view> foreign_types[] = {
-    {"float", "f32"},    {"float32", "f32"},   {"fp32", "f32"}, {"half", "f16"},  {"float16", "f16"},
-    {"fp16", "f16"},     {"bfloat16", "bf16"}, {"int", "i32"},  {"int32", "i32"}, {"int64", "i64"},
-    {"long", "i64"},     {"int8", "i8"},       {"char", "i8"},  {"uint8", "u8"},  {"byte", "u8"},
-    {"boolean", "bool"}, {"fp8", "f8e4m3"},    {"f8", "f8e4m3"}};
+    {"float", "f32"}, {"double", "f32"},   {"float64", "f32"}, {"f64", "f32"},  {"float32", "f32"},
+    {"fp32", "f32"},  {"half", "f16"},     {"float16", "f16"}, {"fp16", "f16"}, {"bfloat16", "bf16"},
+    {"int", "i32"},   {"int32", "i32"},    {"int64", "i64"},   {"long", "i64"}, {"i16", "i32"},
+    {"u32", "i64"},   {"u64", "i64"},      {"int8", "i8"},     {"char", "i8"},  {"uint8", "u8"},
+    {"byte", "u8"},   {"boolean", "bool"}, {"fp8", "f8e4m3"},  {"f8", "f8e4m3"}};
 
 constexpr TokenSet separators = token_set(K::newline, K::semicolon, K::lbrace, K::rbrace);
 

@@ -99,6 +99,21 @@ std::string help_for_expression(const Failure& f) {
   return "";
 }
 
+/// `name[...](`: a misspelt reducer, or a product.
+std::string help_for_reducer(const Failure& f) {
+  std::size_t open = f.at, depth = 0;
+  while (open-- > 0) {
+    if (f.tokens[open].kind == K::rbracket) ++depth;
+    if (f.tokens[open].kind == K::lbracket && --depth == 0) break;
+  }
+  if (open > 0 && open < f.at && f.tokens[open - 1].kind == K::name) {
+    std::vector<std::string> reducers(std::begin(ast::reducer_words), std::end(ast::reducer_words));
+    if (std::string meant = did_you_mean(f.text(f.tokens[open - 1]), reducers); !meant.empty())
+      return fmt::format("did you mean `{}`?", meant);
+  }
+  return "only reducers have brackets before parentheses, such as `sum[j](x)`; a product is written with `*`";
+}
+
 std::string help_for_continuation(const Failure& f) {
   const Token& found = f.found();
   K before = f.before().kind;
@@ -118,7 +133,7 @@ std::string help_for_continuation(const Failure& f) {
       return "only a name can be subscripted";
     case K::lparen:
       if (before == K::integer || before == K::real || before == K::rparen) return "a product is written with `*`";
-      if (before == K::rbracket) return "only reducers have brackets before parentheses, such as `sum[j](x)`";
+      if (before == K::rbracket) return help_for_reducer(f);
       return "";
     case K::kw_not: return "write `and not` or `or not`";
     case K::kw_in: return "a range stands in the brackets of a definition or reduction: `j in 0..N`";
@@ -170,6 +185,7 @@ std::string help(const Failure& f) {
     if (found == K::lparen && f.before().kind == K::rbracket) return "a definition is written `S[i, j] = ...`";
     if (found == K::newline) return line_rule;
   }
+  if (f.wants(want::otherwise) && found == K::assign) return "an equality is written `==`";
   if (f.wants(want::otherwise)) return "a choice needs both branches: `a if condition else b`";
   if (f.wants(want::subscripts)) {
     if (found == K::assign) return fmt::format("a scalar definition is written `{}[] = ...`", f.text(f.before()));
@@ -209,7 +225,7 @@ void report_expected(Reporter& reporter, std::span<const Token> tokens, std::siz
   else if (f.wants(want::arrow))
     code = "A0122";
   else if (f.wants(want::otherwise))
-    code = "A0123";
+    code = found.kind == K::assign ? "A0121" : "A0123";
   reporter.error(code, place(f), fmt::format("expected {}, found {}", wanted, f.found_text()),
                  closes_line ? fmt::format("expected {} after this", wanted) : fmt::format("expected {}", wanted),
                  help(f));

@@ -229,7 +229,12 @@ struct Synonym {
 constexpr Synonym synonyms[] = {{"def", "fn"},      {"func", "fn"},     {"fun", "fn"},
                                 {"function", "fn"}, {"import", "use"},  {"using", "use"},
                                 {"from", "use"},    {"include", "use"}, {"program", "kernel"}};
-constexpr std::string_view declarators[] = {"let", "var", "auto", "tensor", "return", "out", "output"};
+constexpr std::string_view declarators[] = {"let", "var", "auto", "tensor", "out", "output"};
+/// Statements of other languages: there is nothing to go on with in their line.
+constexpr std::pair<std::string_view, const char*> statements[] = {
+    {"return", "the results are the definitions that the header names after `->`: `O[i] = ...`"},
+    {"for", "there are no loops: an index takes all of its values, `O[i] = X[i]`; sum over one with `sum[j](...)`"},
+    {"while", "there are no loops: sum over an index with `sum[j](...)`, or run along one with `cumsum[j](...)`"}};
 
 /// An item that starts with two names is led by a misspelt or foreign keyword: say so once and go on with the right
 /// one.
@@ -242,6 +247,21 @@ void repair_keywords(std::vector<Token>& tokens, Reporter& reporter) {
     bool first = i == 0 || contains(between_items, tokens[i - 1].kind);
     if (first && token.kind == K::name && i + 1 < tokens.size() && tokens[i + 1].kind == K::name) {
       std::string word(reporter.text(token.span()));
+      const auto* statement = std::find_if(std::begin(statements), std::end(statements),
+                                           [&](const auto& entry) { return in_kernel && entry.first == word; });
+      if (statement != std::end(statements)) {
+        reporter.error("A0114", token.span(), fmt::format("`{}` is not a keyword", word), "not part of the notation",
+                       statement->second);
+        // The line is left out; its brackets are in pairs, or have been reported.
+        for (std::size_t depth = 0; i < tokens.size() && tokens[i].kind != K::end; ++i) {
+          if (depth == 0 && (tokens[i].kind == K::newline || tokens[i].kind == K::rbrace)) break;
+          if (tokens[i].kind == K::lbrace) ++depth;
+          if (tokens[i].kind == K::rbrace) --depth;
+          tokens[i].kind = K::newline;
+        }
+        --i;
+        continue;
+      }
       std::string instead;
       for (const Synonym& s : synonyms)
         if (s.word == word && (!in_kernel || s.instead == "fn")) instead = s.instead;

@@ -91,6 +91,10 @@ constexpr Foreign foreign_operators[] = {
     {"=>", TokenKind::greater_equal, "write `>=` to compare, `->` before the results of a kernel"},
     {"=<", TokenKind::less_equal, "write `<=`"},
     {"<>", TokenKind::not_equal, "write `!=`"},
+    {"+=", TokenKind::assign, "a definition is written once, with `=`; sum over an index with `sum[j](...)`"},
+    {"-=", TokenKind::assign, "a definition is written once, with `=`"},
+    {"*=", TokenKind::assign, "a definition is written once, with `=`; multiply over an index with `prod[j](...)`"},
+    {"/=", TokenKind::assign, "a definition is written once, with `=`"},
     {"**", TokenKind::caret, "a power is written `x^2`"},
     {"//", TokenKind::slash, "`/` on integers rounds down already; a comment starts with `#`"},
 };
@@ -116,7 +120,16 @@ class Lexer {
   std::vector<Token> run() {
     tokens_.reserve(text_.size() / 3 + 2);
     if (text_.substr(0, 3) == "\xEF\xBB\xBF") at_ = 3;
-    while (at_ < text_.size()) step();
+    if (text_.substr(0, 2) == "\xFF\xFE" || text_.substr(0, 2) == "\xFE\xFF") {
+      at_ = 2;
+      reporter_.error("A0102", since(0), "the text is UTF-16", "a byte-order mark of UTF-16", "save the file as UTF-8");
+      at_ = text_.size();  // every second byte would be one more finding
+    }
+    while (at_ < text_.size() && foreign_bytes_ < most_foreign_bytes) step();
+    if (foreign_bytes_ >= most_foreign_bytes) {
+      reporter_.note_last("the rest is not read: this does not look like a text");
+      tokens_.clear();  // what stands between such bytes means nothing
+    }
     push(TokenKind::end, at_);
     return std::move(tokens_);
   }
@@ -182,6 +195,7 @@ class Lexer {
   void malformed() {
     std::size_t begin = at_;
     while (at_ < text_.size() && decode(text_, at_).length == 0) ++at_;
+    ++foreign_bytes_;
     reporter_.error(
         "A0102", since(begin),
         fmt::format("malformed UTF-8 at byte {} (0x{:02x})", begin, static_cast<unsigned char>(text_[begin])),
@@ -194,6 +208,7 @@ class Lexer {
     at_ += first.length;
     while (at_ < text_.size() && text_[at_] == text_[begin]) ++at_;
     bool lone_return = first.code == '\r';
+    ++foreign_bytes_;
     reporter_.error("A0103", since(begin),
                     first.code == 0 ? std::string("NUL byte in the text")
                                     : fmt::format("control character U+{:04X} in the text", first.code),
@@ -310,7 +325,7 @@ class Lexer {
       else if (tail == "f" || tail == "F")
         help = "literals have no suffix; cast with `f32(x)`";
       reporter_.error("A0106", since(begin), fmt::format("malformed number {}", quoted(begin)), "", std::move(help));
-      push(TokenKind::integer, begin);
+      push(peek() == '[' || peek() == '(' ? TokenKind::name : TokenKind::integer, begin);
       return;
     }
     if (real) return push_real(begin, value);
@@ -353,10 +368,16 @@ class Lexer {
   void punctuation() {
     std::size_t begin = at_;
     std::string_view rest = text_.substr(at_);
-    if (fresh_line_ && rest.substr(0, 2) == "//") {  // at the start of a line it is no division
+    if (rest.substr(0, 2) == "//" && (fresh_line_ || opens_prose(at_ + 2))) {  // no division, that is
       at_ += 2;
       reporter_.error("A0105", since(begin), "`//` does not start a comment", "", "a comment starts with `#`");
       return comment();
+    }
+    if (rest.substr(0, 2) == "=>" && after_parameters()) {
+      at_ += 2;
+      reporter_.error("A0105", since(begin), "`=>` is not an operator", "not part of the notation",
+                      "results follow `->`");
+      return push(TokenKind::arrow, begin);
     }
     for (const Foreign& foreign : foreign_operators) {
       if (rest.substr(0, foreign.spelling.size()) != foreign.spelling) continue;
@@ -390,6 +411,10 @@ class Lexer {
       reporter_.error("A0105", since(begin), "`!` is not an operator", "not part of the notation", "write `not`");
       return push(TokenKind::kw_not, begin);
     }
+    if (c == '"' || c == '\'') {  // to its end, so that it is one finding
+      const std::size_t end = text_.find_first_of(std::string{c, '\n'}, at_);
+      if (end != std::string_view::npos && text_[end] == c) at_ = end + 1;
+    }
     while (peek() == c) ++at_;
     const char* help = c == '"' || c == '\'' ? "there are no strings in the notation"
                        : c == '&'            ? "write `and`"
@@ -404,6 +429,39 @@ class Lexer {
     push(TokenKind::bad, begin);
   }
 
+  /// Whether two words stand beside each other, which no expression has.
+  bool opens_prose(std::size_t at) const {
+    auto blanks = [&] {
+      std::size_t start = at;
+      while (at < text_.size() && text_[at] == ' ') ++at;
+      return at > start;
+    };
+    blanks();
+    std::size_t start = at;
+    while (at < text_.size() && is_name_part(text_[at])) ++at;
+    const std::string_view first = text_.substr(start, at - start);
+    return at > start && blanks() && at < text_.size() && is_name_start(text_[at]) && !keywords().contains(first) &&
+           !keywords().contains(text_.substr(at, text_.find_first_of(" \n", at) - at));
+  }
+  /// Whether the last token closed a kernel's parameters.
+  bool after_parameters() const {
+    int depth = 0;
+    std::size_t k = tokens_.size();
+    while (k-- > 0) {
+      if (tokens_[k].kind == TokenKind::rparen) ++depth;
+      if (tokens_[k].kind == TokenKind::lparen && --depth == 0) break;
+      if (depth == 0) return false;
+    }
+    while (k-- > 0 && depth == 0)
+      if (tokens_[k].kind == TokenKind::kw_kernel)
+        return true;
+      else if (tokens_[k].kind == TokenKind::lbrace || tokens_[k].kind == TokenKind::lparen)
+        return false;
+    return false;
+  }
+
+  static constexpr int most_foreign_bytes = 8;  ///< a text may hold a few; a binary file holds little else
+  int foreign_bytes_ = 0;                       ///< places that are no text
   Reporter& reporter_;
   std::string_view text_;
   std::size_t at_ = 0;

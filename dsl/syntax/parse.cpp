@@ -13,6 +13,9 @@ Result<ast::Module> parse(const Source& source) {
   syntax::Reporter reporter(source);
   if (!syntax::check_length(reporter)) return reporter.take();
   std::vector<syntax::Token> tokens = syntax::arrange(syntax::lex(reporter), reporter);
+  if (tokens.empty() || tokens.front().kind == syntax::TokenKind::end) {  // nothing to parse
+    if (reporter.failed()) return reporter.take();
+  }
   ast::Module module = syntax::parse_tokens(tokens, reporter);
   if (reporter.failed()) return reporter.take();
   return module;

@@ -28,6 +28,10 @@ class Reporter {
     d.help = std::move(help);
     return d;
   }
+  /// Adds a note to the last finding.
+  void note_last(std::string note) {
+    if (!diagnostics_.empty()) diagnostics_.back().notes.push_back(std::move(note));
+  }
   bool full() const { return diagnostics_.size() >= max_errors; }
   bool failed() const { return !diagnostics_.empty(); }
 

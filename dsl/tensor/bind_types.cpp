@@ -309,7 +309,8 @@ class Binder {
       } else if (const auto* whole = std::get_if<std::int64_t>(&*value)) {
         literal.value = std::get<std::int64_t>(*cast_value(type, Number(*whole)));
       } else if (const double number = as_real(*value); !from_caller || !fits(type.dtype, number)) {
-        error("A0234", scalar.span, "the value of const `" + name + "` is not one of " + wanted, "");
+        error("A0234", scalar.span, "the value of const `" + name + "` is not one of " + wanted,
+              "the type cannot hold it: give another value, or declare a wider type");
         continue;
       } else {
         literal.value = static_cast<std::int64_t>(number);

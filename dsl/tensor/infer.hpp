@@ -281,6 +281,7 @@ class Inference {
   std::unordered_map<Sym, Target> targets_;
   std::map<std::string, Tensor> results_;   ///< by name
   std::unordered_set<std::string> broken_;  ///< scalars that could not be made
+  bool unknown_tensor_ = false;             ///< one that resembles no other was met
   std::set<std::string> suggested_;         ///< by a did-you-mean: perhaps used after all
   std::deque<Item> items_;
   std::vector<Item*> ordered_;

@@ -290,7 +290,10 @@ Value Inference::builtin(const ast::Call& call, Span span) {
                                            : given >= 2 && given <= 5;
   if (!fits) {
     error("A0212", span, "`" + call.name + "` takes " + takes + ", not " + std::to_string(given), "",
-          extremum ? "to reduce over an index write `" + call.name + "[j](...)`" : "");
+          extremum               ? "to reduce over an index write `" + call.name + "[j](...)`"
+          : call.name == "clamp" ? "write `clamp(x, lo, hi)`"
+          : call.name == "rand"  ? "write `rand(seed, i, j)`"
+                                 : "");
     return {};
   }
   if (call.name == "rand") return random(values, call, span);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inference: looking names up, did-you-mean, and the list of findings.
+#include <algorithm>
+#include <cctype>
+
 #include "syntax/words.hpp"
 #include "tensor/infer.hpp"
 
@@ -16,6 +19,22 @@ std::string_view describe(Entity entity) {
   }
   return "name";
 }
+
+namespace {
+
+bool same_but_for_case(const std::string& a, const std::string& b) {
+  auto lower = [](unsigned char c) { return std::tolower(c); };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
+}
+
+/// The module of the library that declares a function, or "".
+std::string module_of(const std::string& function, const std::vector<LibraryModule>& library) {
+  for (const LibraryModule& module : library)
+    if (module.text.find("fn " + function + "(") != std::string::npos) return module.name;
+  return {};
+}
+
+}  // namespace
 
 // ---- names --------------------------------------------------------------------------------------
 const Local* Inference::find_local(const std::string& name) const {
@@ -78,16 +97,32 @@ void Inference::unknown(const std::string& name, Span span, Entity wanted) {
   }
 
   Diagnostic& d = error("A0201", span, "unknown " + what + " `" + name + "`");
-  const std::string near = did_you_mean(name, candidates);
+  std::string near = did_you_mean(name, candidates);
+  // A lower-case name that only the case tells from a dim is an index that nothing binds.
+  if (auto found = names_.find(near); wanted == Entity::dim && found != names_.end() &&
+                                      found->second.entity == Entity::dim && same_but_for_case(name, near)) {
+    d.help = "no index `" + name + "` is bound here: bind it on the left or in a reduction's brackets, such as `sum[" +
+             name + "](...)`; the dim is `" + near + "`";
+    return;
+  }
   if (!near.empty()) {
     d.help = "did you mean `" + near + "`?";
     suggested_.insert(near);
     if (const Local* local = wanted == Entity::dim ? find_local(near) : nullptr; local && local->index)
       unclear(Value{index(local->index), 1, 0, false});
   } else if (wanted == Entity::function) {
-    d.help = "declare it with `fn " + name + "(...) = ...`";
+    static const std::pair<const char*, const char*> casts[] = {
+        {"float", "f32"}, {"double", "f32"}, {"half", "f16"}, {"int", "i32"}, {"long", "i64"}};
+    for (const auto& [foreign, ours] : casts)
+      if (name == foreign) {
+        d.help = "a cast is written `" + std::string(ours) + "(...)`";
+        return;
+      }
+    const std::string module = module_of(name, library_);
+    d.help = module.empty() ? "declare it with `fn " + name + "(...) = ...`" : "write `use std." + module + "` first";
   } else if (wanted == Entity::tensor) {
     d.help = "tensors are parameters of the kernel or definitions in it";
+    unknown_tensor_ = true;
   } else {
     d.help = "an index is bound on the left or in a reduction's brackets, a dim by a tensor's extents";
   }

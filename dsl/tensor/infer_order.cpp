@@ -229,7 +229,9 @@ void Inference::prune_by_name() {
     if (const auto* scalar = std::get_if<ast::ScalarDecl>(&param)) add(scalar->default_value);
   for (const ast::Param& param : kernel_->params) {
     const auto [name, span] = std::visit([](const auto& decl) { return std::pair(decl.name, decl.name_span); }, param);
-    if (!mentioned.contains(name) && !suggested_.contains(name))
+    // An unknown tensor may be meant to be any that nothing else uses.
+    const bool is_tensor = std::holds_alternative<ast::TensorDecl>(param);
+    if (!mentioned.contains(name) && !suggested_.contains(name) && !(is_tensor && unknown_tensor_))
       error("A0223", span, "parameter `" + name + "` reaches no result", "nothing that is computed uses it",
             "remove it, or use it");
   }

@@ -258,6 +258,10 @@ void Inference::report_conflict(const IndexInfo& info) {
     d.help = "did you mean `" + sym.text() + "`?";
     return;
   }
+  if (here.extent == integer(1)) {
+    d.help = "there is no broadcasting: read the axis at 0, or declare `" + here.target.text() + "` without it";
+    return;
+  }
   d.help = info.of_result ? "use an index that ranges over " + print(here.extent)
                           : "write the range, `" + info.sym.text() + " in 0.." + print(there) +
                                 "`, if a part of the larger axis is meant";

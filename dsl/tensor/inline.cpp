@@ -107,6 +107,7 @@ class Inliner {
     if (may_be_absent(body, out_.program, indices)) t.presence = Sym::fresh(name + ".present");
     t.reason = std::move(why);
     t.definition = definition;
+    t.span = definition ? program_.find_definition(definition)->span : body->span;
     out_.temporaries.push_back(t);
     out_.roots.push_back({t.sym, indices, body});
     return t.sym;

@@ -64,7 +64,8 @@ struct Temporary {
   std::vector<Expr> extents;
   Sym presence;  ///< set where elements may be absent
   std::string reason;
-  Sym definition;  ///< what it holds, or where it stands
+  Sym definition;  ///< what it holds; null: a part of a formula
+  Span span;       ///< of that definition or part
 };
 
 struct Streams {

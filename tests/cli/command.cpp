@@ -1,67 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command as scripts see it: exit codes, JSON, real inputs with exact results, and bad input that leaves nothing
 // behind.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <attune/tensor_ref.hpp>
 #include <cmath>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <string>
 
 #include "backend/binding.hpp"
-#include "tests/catch.hpp"
+#include "support.hpp"
 #include "tools/attune/safetensors.hpp"
 
-namespace fs = std::filesystem;
 using namespace attune;
-
-namespace {
-
-struct Outcome {
-  int code;
-  std::string text;  ///< standard output and error together
-};
-
-Outcome run(const std::string& arguments) {
-  std::string line = std::string("ATTUNE_CACHE=off " ATTUNE_COMMAND " ") + arguments + " 2>&1";
-  std::FILE* pipe = popen(line.c_str(), "r");
-  REQUIRE(pipe);
-  std::string text;
-  char buffer[4096];
-  while (std::size_t got = std::fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, got);
-  int status = pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text};
-}
-
-fs::path scratch() {
-  static const fs::path folder = [] {
-    fs::path made = fs::temp_directory_path() / ("attune-cli-" + std::to_string(getpid()));
-    fs::create_directories(made);
-    return made;
-  }();
-  return folder;
-}
-
-std::string file(const std::string& name, const std::string& content) {
-  fs::path path = scratch() / name;
-  std::ofstream(path, std::ios::binary) << content;
-  return path.string();
-}
-
-std::string data(const std::string& name) { return ATTUNE_SOURCE_DIR "/examples/data/" + name; }
-
-std::string safetensors(const std::string& header, std::size_t bytes) {
-  std::string out;
-  for (int k = 0; k < 8; ++k) out.push_back(static_cast<char>(header.size() >> (8 * k)));
-  return out + header + std::string(bytes, '\0');
-}
-
-const std::string small = " --shape B=1,H=2,G=1,M=5,N=7,D=4,E=3 --random 1 ";
-
-}  // namespace
+using namespace cli;
 
 TEST_CASE("real inputs agree with their exact results on every target") {
   struct Real {
@@ -205,5 +153,4 @@ TEST_CASE("bad input has its exit code, a message and leaves nothing behind") {
   for (const auto& entry : fs::directory_iterator(scratch()))
     left += entry.path().string().find(".tmp") != std::string::npos;
   CHECK(left == 0);
-  fs::remove_all(scratch());
 }

@@ -342,3 +342,33 @@ TEST_CASE("environment lists libraries, processor, threads and caches") {
   for (const char* what : {"attune", "target auto", "libLLVM", "CPU", "threads", "disk cache", "huge pages"})
     CHECK(has(what));
 }
+
+TEST_CASE("a default-constructed program is the empty text") {
+  const Program none;
+  CHECK(none.text().empty());
+  CHECK(none.kernels().empty());
+  CHECK(none == Program::parse("").value());
+  CHECK(none.hash() == Program::parse("").value().hash());
+  CHECK_FALSE(none == parse(attention_text));
+  const auto compiled = Engine(private_engine()).compile(none);
+  REQUIRE_FALSE(compiled.ok());
+  CHECK(compiled.diagnostics().front().code == "A0229");
+}
+
+TEST_CASE("a value that a second sweep reads is not stored") {
+  Engine engine(private_engine());
+  const Program program = parse(
+      "kernel spread(X: f32[M, N]) -> O: f32[M] {\n  Mean[i] = mean[j](X[i, j])\n"
+      "  O[i] = max[j](abs(X[i, j] - Mean[i]))\n}");
+  for (TargetKind kind : targets()) {
+    if (kind == TargetKind::reference) continue;
+    CompileOptions options = on(kind);
+    options.require_fused = true;
+    const auto kernel = engine.compile(program, options).value();
+    CHECK(kernel.fused());
+    const float x[6] = {1, 2, 6, -1, 0, 1};
+    float o[2];
+    REQUIRE(kernel.run({{"X", TensorRef(x, DType::f32, {2, 3})}, {"O", TensorRef(o, DType::f32, {2})}}).ok());
+    CHECK((o[0] == 3 && o[1] == 1));
+  }
+}

@@ -30,6 +30,7 @@ int bench_command(const Options& o) {
   open_inputs(s, 1);
   if (!o.against.empty() && o.against != "eigen") usage("--against `" + o.against + "` is unknown", "eigen");
   Engine engine = make_engine(o);
+  dump_texts(s);
   Kernel kernel = expect(engine.compile(s.program, s.compile));
   RunReport first = expect(kernel.run(s.arguments));
   std::optional<Composition> eigen;
@@ -68,7 +69,8 @@ int bench_command(const Options& o) {
     for (const auto& [key, value] : kernel.schedule()) schedule[key] = value;
     Json out{{"kernel", s.kernel_name},
              {"target", kernel.target().text()},
-             {"arch", cpu::host().name},
+             {"device", device_name()},
+             {"arch", arch_name(kernel.target())},
              {"dims", dims},
              {"compile_ms", first.compile_ms},
              {"load_ms", first.load_ms},

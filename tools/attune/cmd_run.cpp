@@ -4,13 +4,13 @@
 
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <iostream>
 #include <optional>
 
 #include "backend/binding.hpp"
 #include "backend/reference/reference.hpp"
 #include "command.hpp"
+#include "recorder.hpp"
 
 namespace attune::tool {
 namespace {
@@ -79,14 +79,20 @@ Json number(double value) {
 
 int run_command(const Options& o) {
   Session s = open_program(o);
-  if (!o.dump.empty()) std::filesystem::create_directories(o.dump);
+  // A run may be long: what it cannot write is said before.
+  if (!o.outputs.empty())
+    if (std::string reason = why_unwritable(o.outputs); !reason.empty())
+      fail(usage_error, problem("A0613", "cannot write `" + o.outputs + "`: " + reason));
   if (o.inputs.empty() && !o.random && !s.inferred.tensors.empty())
     usage("no inputs are given", "give --inputs FILE.safetensors, or --random SEED with --shape");
   open_inputs(s, std::nullopt);
   Engine engine = make_engine(o);
+  dump_texts(s);
   auto started = std::chrono::steady_clock::now();
   Kernel kernel = expect(engine.compile(s.program, s.compile));
+  const auto running = std::chrono::steady_clock::now();
   RunReport report = expect(kernel.run(s.arguments));
+  recorder().span("run", running);
   double total_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - started).count();
   if (report.out_of_range)
     std::cerr
@@ -105,7 +111,9 @@ int run_command(const Options& o) {
     tensor::Program exact = s.bound;
     Binding binding = expect(attune::bind(exact, reference_arguments, true));
     if (s.shapes.dims.size() && !o.json) std::cerr << "verifying against the f64 reference…\r" << std::flush;
+    const auto verifying = std::chrono::steady_clock::now();
     expect(reference::run(exact, binding));
+    recorder().span("reference", verifying);
     if (!o.json) std::cerr << "                                    \r" << std::flush;
     for (std::size_t k = 0; k < s.results.size(); ++k) {
       comparisons[k] = compare(s.results[k].second, wanted[k].ref, tolerance_of(s, s.results[k].second.dtype));
@@ -129,8 +137,8 @@ int run_command(const Options& o) {
   if (o.json) {
     Json out{{"kernel", s.kernel_name},
              {"target", kernel.target().text()},
-             {"device", kernel.target().text()},
-             {"arch", kernel.target().text()},
+             {"device", device_name()},
+             {"arch", arch_name(kernel.target())},
              {"dims", dims},
              {"results", results},
              {"compile_ms", report.compile_ms},

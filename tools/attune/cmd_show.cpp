@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// `attune check`, `attune show`, `attune explain`: what a text means and what it becomes.
+// `attune check`, `attune show`, `attune explain`: what a text means and what it becomes; `attune cache`.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
+#include <ctime>
 #include <iostream>
 
+#include "backend/binding.hpp"
 #include "backend/cpu/cpu.hpp"
 #include "command.hpp"
 #include "loop/passes.hpp"
+#include "recorder.hpp"
+#include "runtime/compile.hpp"
+#include "runtime/layout.hpp"
+#include "runtime/narrow.hpp"
 #include "syntax/syntax.hpp"
 #include "tensor/passes.hpp"
 
@@ -21,44 +29,54 @@ std::string extents_text(const std::vector<tensor::Expr>& extents) {
   return out;
 }
 
-/// The layout facts of the session's arguments, as dispatch derives them for contiguous inputs.
-loop::LowerOptions lower_options(const Session& s) {
+/// As dispatch would choose them: for the call where there is one, else for contiguous inputs.
+loop::LowerOptions lower_options(const Session& s, const Target& target) {
   loop::LowerOptions out;
-  out.machine = cpu::host().machine();
-  for (const Argument& a : s.arguments)
-    if (const auto* ref = std::get_if<TensorRef>(&a.value); ref && ref->rank()) {
-      out.layout.unit_axes[a.name] = static_cast<std::int64_t>(ref->rank()) - 1;
-      if (out.layout.depth_hint == 64 && ref->rank() > 1) out.layout.depth_hint = ref->shape.back();
-    }
+  if (target.kind == TargetKind::cpu) out.machine = machine_of(s.options).machine();
+  out.layout = contiguous_facts(s.bound);
+  out.index_bits = 32;
+  if (!s.arguments.empty()) {
+    const Binding call = expect(attune::bind(s.bound, s.arguments, true));
+    out.layout = layout_facts(s.bound, call);
+    out.index_bits = fits_in_32_bits(s.bound, call) ? 32 : 64;
+  }
   for (const auto& text : s.options.schedule) {
-    auto at = text.find('=');
-    if (at == std::string::npos) usage("--schedule `" + text + "` is not of the form KEY=VALUE");
-    out.overrides[text.substr(0, at)] = text.substr(at + 1);
+    auto [key, value] = split_setting(text, "--schedule");
+    out.overrides[key] = value;
   }
   out.require_fused = s.options.require_fused;
-  out.record = true;
-  out.index_bits = 32;
   return out;
 }
 
-/// Types where no inputs fix them: f32.
-void default_types(Session& s) {
-  for (const auto& text : s.options.dtype) {
-    auto at = text.find('=');
-    auto dtype = at == std::string::npos ? std::nullopt : parse_dtype(text.substr(at + 1));
-    if (!dtype) usage("--dtype `" + text + "` is not of the form T=DTYPE");
-    s.types[text.substr(0, at)] = *dtype;
+const std::vector<std::string> passes = {"lower", "tile", "partition", "place", "map"};
+
+/// The target whose stages are shown; a stage that the target does not have is a usage error.
+Target shown_target(const Options& o) {
+  Target target = chosen_target(o);
+  if (!o.arch.empty()) {
+    if (target.kind == TargetKind::reference || target.kind == TargetKind::interpreter)
+      usage("the target `" + target.text() + "` does not depend on --arch", "use --target cpu");
+    machine_of(o);  // known at all
+    target = Target{TargetKind::cpu};
   }
-  for (const Sym& var : s.inferred.type_variables) s.types.try_emplace(var.text(), DType::f32);
-  for (const auto& scalar : s.inferred.scalars)
-    if (scalar.is_const && !scalar.default_value)
-      usage("const scalar `" + scalar.sym.text() + "` has no value", "give it with --set");
-  s.bound = expect(tensor::bind_types(s.inferred, s.types, s.consts));
+  const std::string& stage = o.stage;
+  const bool code = stage == "source" || stage == "asm",
+             nest = code || stage == "schedule" || stage.starts_with("loop");
+  // Source needs no libLLVM to be shown.
+  if (target.kind == TargetKind::automatic) target = code ? Target{TargetKind::cpu} : attune::resolve(target);
+  if (nest && target.kind == TargetKind::reference)
+    usage("the target `reference` has no stage `" + stage + "`: it evaluates the formula as `--stage tensor` shows it",
+          "use --target cpu or interpreter");
+  if (code && target.kind == TargetKind::interpreter)
+    usage("the target `interpreter` has no stage `" + stage + "`: it executes what `--stage loop` shows",
+          "use --target cpu");
+  return target;
 }
 
 }  // namespace
 
 int check_command(const Options& o) {
+  machine_of(o);  // a name that does not exist is an error here too
   Program program = load_program(o);
   auto kernels = program.kernels();
   if (!o.kernel.empty()) kernels = {choose_kernel(program, o)};
@@ -103,6 +121,7 @@ int check_command(const Options& o) {
 
 int show_command(const Options& o) {
   const std::string& stage = o.stage;
+  const Target target = shown_target(o);
   if (stage == "tokens") {
     Program program = load_program(o);  // a text that does not parse has no tokens worth showing without its errors
     std::cout << expect(print_tokens(program.module().source));
@@ -112,6 +131,16 @@ int show_command(const Options& o) {
     std::cout << print_tree(load_program(o).module());
     return done;
   }
+  const std::string pass = stage.starts_with("loop:") ? stage.substr(5) : "";
+  if (!pass.empty() && std::find(passes.begin(), passes.end(), pass) == passes.end())
+    usage("there is no pass `" + pass + "`", one_of(passes));
+  const std::vector<std::string> stages = {"tokens", "ast",    "tensor", "stream", "schedule",
+                                           "loop",   "source", "asm",    "mask"};
+  if (pass.empty() && std::find(stages.begin(), stages.end(), stage) == stages.end()) {
+    std::string near = did_you_mean(stage, stages);
+    usage("there is no stage `" + stage + "`",
+          near.empty() ? one_of(stages) + " or `loop:PASS`" : "did you mean `" + near + "`?");
+  }
   Session s = open_program(o);
   if (stage == "tensor") {
     std::cout << tensor::print(s.inferred);
@@ -120,60 +149,119 @@ int show_command(const Options& o) {
   if (!o.shape.empty() || !o.inputs.empty())
     open_inputs(s, 1);
   else
-    default_types(s);
+    bind_default_types(s);
   if (stage == "mask") {
     if (o.shape.empty() && o.inputs.empty()) usage("a mask needs sizes", "give --shape, or --inputs");
     std::cout << mask_picture(s, 64, 32);
     return done;
   }
-  auto lowered = expect(loop::build(s.bound, lower_options(s)));
-  if (stage == "stream")
-    std::cout << lowered.streams;
-  else if (stage == "schedule") {
-    for (const auto& [key, value] : lowered.kernel.schedule.values()) {
-      auto why = lowered.kernel.schedule.why.find(key);
-      std::cout << fmt::format("{:<10} {:<10} {}\n", key, value,
-                               why == lowered.kernel.schedule.why.end() ? "" : why->second);
-    }
-  } else if (stage == "loop")
-    std::cout << loop::print(lowered.kernel);
-  else if (stage.rfind("loop:", 0) == 0) {
-    std::string known;
-    for (const auto& [pass, text] : lowered.stages) {
-      if (pass == stage.substr(5)) {
-        std::cout << text;
-        return done;
-      }
-      known += (known.empty() ? "" : ", ") + pass;
-    }
-    usage("there is no pass `" + stage.substr(5) + "`", "one of " + known);
-  } else if (stage == "source" || stage == "asm") {
-    std::string ir = expect(cpu::emit(lowered.kernel, cpu::host()));
-    std::cout << (stage == "source" ? ir : expect(cpu::assembly(ir, cpu::host())));
-  } else {
-    usage("there is no stage `" + stage + "`",
-          "one of tokens, ast, tensor, stream, schedule, loop, loop:PASS, source, asm, mask");
+  if (stage == "stream") {
+    std::cout << tensor::print(loop::derive(s.bound));
+    return done;
+  }
+  // What a step made is shown as soon as it is there: a later one that fails does not matter.
+  struct Shown {};
+  auto options = lower_options(s, target);
+  options.observer = [&](std::string_view step, double milliseconds, const std::function<std::string()>& text) {
+    recorder().stage(step, milliseconds, text);
+    if (step != (pass.empty() ? stage : pass)) return;
+    std::cout << text();
+    throw Shown{};
+  };
+  try {
+    auto lowered = expect(loop::build(s.bound, options));
+    std::string ir = expect(cpu::emit(lowered.kernel, machine_of(o)));
+    std::cout << (stage == "source" ? ir : expect(cpu::assembly(ir, machine_of(o))));
+  } catch (const Shown&) {
   }
   return done;
 }
 
 int explain_command(const Options& o) {
-  if (!o.file.empty() && o.file.size() == 5 && o.file[0] == 'A') {
-    std::string_view text = explain(o.file);
+  const std::string& word = o.file;
+  const bool like_code = word.size() == 5 && (word[0] == 'A' || word[0] == 'a') &&
+                         std::all_of(word.begin() + 1, word.end(), [](unsigned char c) { return std::isdigit(c); });
+  if (like_code) {
+    std::string code = word;
+    code[0] = 'A';
+    std::string_view text = explain(code);
     if (text.empty()) {
       std::vector<std::string> codes;
       for (auto c : diagnostic_codes()) codes.emplace_back(c);
-      std::string near = did_you_mean(o.file, codes);
-      usage("there is no code `" + o.file + "`", near.empty() ? "" : "did you mean `" + near + "`?");
+      std::string near = did_you_mean(code, codes);
+      usage("there is no code `" + word + "`", near.empty() ? "" : "did you mean `" + near + "`?");
     }
-    std::cout << o.file << ": " << title(o.file) << "\n\n" << text << "\n";
+    if (o.json)
+      std::cout << Json{{"code", code}, {"title", title(code)}, {"text", text}}.dump(2) << "\n";
+    else
+      std::cout << code << ": " << title(code) << "\n\n"
+                << text << "\n"
+                << (text.find("# call:") == text.npos
+                        ? ""
+                        : "\n(A line `# call:` lists the arguments of a call: tensors as NAME DTYPE[EXTENTS], scalars "
+                          "and options.)\n");
     return done;
   }
   Session s = open_program(o);
-  default_types(s);
-  auto lowered = expect(loop::build(s.bound, lower_options(s)));
-  std::cout << lowered.streams;
-  for (const auto& [name, reason] : lowered.materialised) std::cout << "stored: " << name << ": " << reason << "\n";
+  bind_default_types(s);
+  const std::string text = explain_program(s);
+  if (o.json)
+    std::cout << Json{{"kernel", s.kernel_name}, {"text", text}}.dump(2) << "\n";
+  else
+    std::cout << text;
+  return done;
+}
+
+int cache_command(const Options& o) {
+  const std::vector<std::string> actions = {"list", "clear", "path"};
+  const std::string action = o.action.empty() ? "list" : o.action;
+  if (std::find(actions.begin(), actions.end(), action) == actions.end()) {
+    std::string near = did_you_mean(action, actions);
+    usage("`attune cache` does not know `" + action + "`",
+          near.empty() ? one_of(actions) : "did you mean `" + near + "`?");
+  }
+  Engine engine;
+  const std::string folder = engine.cache_directory();
+  if (action == "path") {
+    if (o.json)
+      std::cout << Json{{"path", folder}}.dump(2) << "\n";
+    else
+      std::cout << (folder.empty() ? "(the disk cache is off)" : folder) << "\n";
+    return done;
+  }
+  if (action == "clear") {
+    const std::size_t removed = engine.clear_cache();
+    if (o.json)
+      std::cout << Json{{"path", folder}, {"removed", removed}}.dump(2) << "\n";
+    else
+      std::cout << fmt::format("removed {} compiled kernel{}\n", removed, removed == 1 ? "" : "s");
+    return done;
+  }
+  const auto entries = engine.cache_entries();
+  std::uint64_t total = 0;
+  Json list = Json::array();
+  std::string text;
+  for (const auto& entry : entries) {
+    total += entry.bytes;
+    const std::time_t used = entry.last_used;
+    std::tm local{};
+    localtime_r(&used, &local);
+    char when[32];
+    std::strftime(when, sizeof when, "%Y-%m-%d %H:%M", &local);
+    text += fmt::format("{:>8} KiB  {}  {}\n", (entry.bytes + 1023) / 1024, when, entry.description);
+    list.push_back({{"file", entry.file},
+                    {"description", entry.description},
+                    {"bytes", entry.bytes},
+                    {"last_used", entry.last_used}});
+  }
+  if (o.json)
+    std::cout << Json{{"path", folder}, {"bytes", total}, {"entries", list}}.dump(2) << "\n";
+  else if (folder.empty())
+    std::cout << "the disk cache is off\n";
+  else
+    std::cout << text
+              << fmt::format("{} compiled kernel{}, {} KiB in {}\n", entries.size(), entries.size() == 1 ? "" : "s",
+                             (total + 1023) / 1024, folder);
   return done;
 }
 

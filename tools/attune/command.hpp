@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "backend/cpu/cpu.hpp"
 #include "safetensors.hpp"
 #include "tensor/ir.hpp"
 
@@ -37,12 +38,14 @@ struct Options {
   std::vector<std::string> inputs;
   std::string outputs;
   std::vector<std::string> shape, set, map, dtype, schedule;
-  std::string target = "auto";
+  std::string target = "auto", arch;
   int threads = 0;
   std::optional<std::uint64_t> random;
   bool verify = false, json = false, require_fused = false, no_cache = false, verbose = false;
-  std::string dump;
+  std::string dump, trace;
   std::string stage = "loop";  ///< show
+  std::string output;          ///< emit
+  std::string action;          ///< cache
   std::string against;         ///< bench
   int rounds = 0;              ///< bench; 0: as many as fit
 };
@@ -52,6 +55,7 @@ struct Failure {
   Exit code;
   Diagnostics diagnostics;
 };
+Diagnostic problem(const char* code, std::string message, std::string help = {});
 [[noreturn]] void fail(Exit code, Diagnostic diagnostic);
 [[noreturn]] void fail(Exit code, Diagnostics diagnostics);
 [[noreturn]] void usage(std::string message, std::string help = {});
@@ -65,12 +69,26 @@ void warn(const Options& options, const Diagnostics& warnings);
 
 Json to_json(const Diagnostics& diagnostics);
 
+/// The machine to compile for: that of --arch, else this one. Usage error for an unknown name.
+cpu::CpuTarget machine_of(const Options& options);
+/// The processor's name as its maker gives it, for people.
+std::string device_name();
+/// What code of the target is compiled for, as --arch names it.
+std::string arch_name(const Target& target);
+
 /// Memory of one tensor that the tool owns.
 struct Owned {
   TensorRef ref;
   std::shared_ptr<std::vector<std::uint8_t>> memory;
 };
 Owned allocate(DType dtype, const std::vector<std::int64_t>& shape, bool poison);
+
+/// What the options say of names, dims and scalars.
+struct Given {
+  std::map<std::string, std::string> renamed;  ///< --map
+  std::map<std::string, std::int64_t> dims;
+  std::map<std::string, std::string> settings;
+};
 
 /// A program ready to run: inferred, inputs loaded or drawn, outputs allocated and poisoned.
 struct Session {
@@ -81,6 +99,7 @@ struct Session {
   tensor::Program bound;     ///< types bound
   std::map<std::string, DType> types;
   std::map<std::string, double> consts;
+  Given given;
   CompileOptions compile;
   Arguments inputs;     ///< tensors, scalars and dims
   Arguments arguments;  ///< inputs and results
@@ -96,11 +115,25 @@ Program load_program(const Options& options);
 std::string choose_kernel(const Program& program, const Options& options);
 /// Parses and infers only.
 Session open_program(const Options& options);
+/// Checks --shape, --dtype, --set and --map; types, consts and scalars go into the session too.
+void read_given(Session& session);
+/// Binds the types where no inputs fix them: those of --dtype, else f32; values of consts by --set.
+void bind_default_types(Session& session);
+/// NAME=VALUE as two; usage error otherwise.
+std::pair<std::string, std::string> split_setting(const std::string& text, const char* option);
+/// "one of `a`, `b`" for a help.
+std::string one_of(const std::vector<std::string>& names);
+/// Tensors and scalars of a program.
+std::vector<std::string> parameter_names(const tensor::Program& program);
+/// The target of --target; usage error for an unknown one.
+Target chosen_target(const Options& options);
 /// Loads inputs (files, --set, --shape, --dtype) or draws them (--random, or `random_default` where no file is given),
 /// binds types and shapes, allocates results.
 void open_inputs(Session& session, std::optional<std::uint64_t> random_default);
-/// An engine as the options ask for.
+/// An engine as the options ask for; the recorder observes it.
 Engine make_engine(const Options& options);
+/// The texts that no stage of an engine makes (tokens, ast, mask), where there is a dump.
+void dump_texts(const Session& session);
 CompileOptions compile_options(const Options& options, const Session& session);
 
 /// Sizes, FLOPs of visible elements, bytes of inputs and outputs.
@@ -120,6 +153,11 @@ int show_command(const Options& options);
 int bench_command(const Options& options);
 int env_command(const Options& options);
 int explain_command(const Options& options);
+int emit_command(const Options& options);
+int cache_command(const Options& options);
+
+/// What was derived for a program, as prose.
+std::string explain_program(const Session& session);
 
 template <class T>
 T expect(Result<T> result) {

@@ -1,27 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // Failures, exit codes and diagnostics as JSON.
+#include <cstring>
 #include <iostream>
 
+#include "backend/cpu/cpu.hpp"
 #include "command.hpp"
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 namespace attune::tool {
+
+Diagnostic problem(const char* code, std::string message, std::string help) {
+  Diagnostic d;
+  d.code = code;
+  d.message = std::move(message);
+  d.help = std::move(help);
+  return d;
+}
 
 void fail(Exit code, Diagnostics diagnostics) { throw Failure{code, std::move(diagnostics)}; }
 void fail(Exit code, Diagnostic diagnostic) { fail(code, Diagnostics{std::move(diagnostic)}); }
 
 void usage(std::string message, std::string help) {
-  Diagnostic d;
-  d.code = "A0620";
-  d.message = std::move(message);
-  d.help = std::move(help);
-  fail(usage_error, std::move(d));
+  fail(usage_error, problem("A0620", std::move(message), std::move(help)));
 }
 
 Exit exit_of(const Diagnostics& diagnostics) {
   for (const Diagnostic& d : diagnostics) {
     if (d.severity != Severity::error || d.code.size() < 3) continue;
     const std::string group = d.code.substr(1, 2);
-    if (d.code == "A0603" || d.code == "A0604" || d.code == "A0607" || d.code == "A0522") return target_error;
+    if (d.code == "A0603" || d.code == "A0604" || d.code == "A0605" || d.code == "A0607" || d.code == "A0522")
+      return target_error;
     if (d.code == "A0611" || d.code == "A0612") return data_error;
     if (group == "04" || group == "06") return usage_error;
     if (group == "05") return data_error;
@@ -34,6 +44,35 @@ Exit exit_of(const Diagnostics& diagnostics) {
 void warn(const Options&, const Diagnostics& warnings) {
   for (const Diagnostic& d : warnings)
     if (d.severity == Severity::warning) std::cerr << render(d) << "\n";
+}
+
+cpu::CpuTarget machine_of(const Options& o) {
+  if (o.arch.empty()) return cpu::host();
+  if (auto found = cpu::named_target(o.arch)) return *std::move(found);
+  const auto known = cpu::target_names();
+  const std::string near = did_you_mean(o.arch, known);
+  usage("--arch `" + o.arch + "` is unknown", near.empty() ? one_of(known) : "did you mean `" + near + "`?");
+}
+
+std::string device_name() {
+  std::string name;
+#if defined(__x86_64__)
+  for (unsigned leaf = 0x80000002; leaf <= 0x80000004; ++leaf) {
+    unsigned words[4];
+    if (!__get_cpuid(leaf, &words[0], &words[1], &words[2], &words[3])) break;
+    char text[sizeof words];
+    std::memcpy(text, words, sizeof words);
+    name.append(text, strnlen(text, sizeof text));
+  }
+#endif
+  const auto first = name.find_first_not_of(' ');
+  if (first == std::string::npos) return cpu::host().name;  // an emulator without a brand
+  return name.substr(first, name.find_last_not_of(' ') + 1 - first);
+}
+
+std::string arch_name(const Target& target) {
+  // The other targets run the library's own code, which is built for every machine of the family.
+  return target.kind == TargetKind::cpu ? cpu::host().name : "x86-64";
 }
 
 Json to_json(const Diagnostics& diagnostics) {

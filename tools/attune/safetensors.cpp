@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -77,25 +78,63 @@ std::string duplicate_key(std::string_view text) {
   return duplicate;
 }
 
+bool put(std::FILE* out, const void* data, std::size_t bytes) {
+  return bytes == 0 || std::fwrite(data, 1, bytes, out) == bytes;
+}
+
+/// Writes through a temporary file beside the target, so that nobody sees a part of it. A symbolic link keeps its
+/// place, and what is no regular file (a pipe, /dev/stdout) is written as it stands.
+template <class Write>
+Result<bool> write_file(const std::string& path, Write&& write) {
+  if (std::string reason = why_unwritable(path); !reason.empty())
+    return failure("A0613", "cannot write `" + path + "`: " + reason);
+  struct stat info {};
+  const bool exists = stat(path.c_str(), &info) == 0, direct = exists && !S_ISREG(info.st_mode);
+  std::error_code ignored;
+  const std::string target = exists && !direct ? std::filesystem::canonical(path, ignored).string() : path;
+  const std::string name = direct ? path : target + ".tmp" + std::to_string(getpid());
+  auto fail = [&](int error) {
+    if (!direct) std::remove(name.c_str());
+    return failure("A0613", "cannot write `" + path + "`: " + std::strerror(error));
+  };
+  std::FILE* out = std::fopen(name.c_str(), "wb");
+  if (!out) return fail(errno);
+  bool good = write(out);
+  int error = good ? 0 : errno;
+  if (std::fclose(out) != 0 && good) good = false, error = errno;
+  if (!good) return fail(error);
+  if (!direct && std::rename(name.c_str(), target.c_str()) != 0) return fail(errno);
+  return true;
+}
+
 }  // namespace
+
+std::string printable(std::string_view text) {
+  constexpr std::size_t most = 80;
+  std::string out;
+  for (char c : text.substr(0, most)) out += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  return text.size() > most ? out + "..." : out;
+}
 
 Result<SafetensorsFile> read_safetensors(const std::string& path) {
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0) return failure("A0611", "cannot read `" + path + "`: " + std::strerror(errno));
-  if (!S_ISREG(info.st_mode)) return failure("A0611", "cannot read `" + path + "`: it is not a regular file");
+  if (stat(path.c_str(), &info) != 0)
+    return failure("A0611", "cannot read `" + printable(path) + "`: " + std::strerror(errno));
+  if (!S_ISREG(info.st_mode))
+    return failure("A0611", "cannot read `" + printable(path) + "`: it is not a regular file");
   std::ifstream in(path, std::ios::binary);
-  if (!in) return failure("A0611", "cannot read `" + path + "`: " + std::strerror(errno));
+  if (!in) return failure("A0611", "cannot read `" + printable(path) + "`: " + std::strerror(errno));
   auto bytes = std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>(info.st_size));
   in.read(reinterpret_cast<char*>(bytes->data()), static_cast<std::streamsize>(bytes->size()));
   if (in.gcount() != static_cast<std::streamsize>(bytes->size()))
-    return failure("A0611", "cannot read `" + path + "`: it ended early");
+    return failure("A0611", "cannot read `" + printable(path) + "`: it ended early");
   return parse_safetensors(bytes, path);
 }
 
 Result<SafetensorsFile> parse_safetensors(std::shared_ptr<const std::vector<std::uint8_t>> bytes,
                                           const std::string& path) {
   auto malformed = [&](const std::string& what) {
-    return failure("A0612", "`" + path + "` is not a valid safetensors file: " + what,
+    return failure("A0612", "`" + printable(path) + "` is not a valid safetensors file: " + what,
                    "write it again with the safetensors library of your framework");
   };
   SafetensorsFile file{path, bytes, {}};
@@ -123,16 +162,22 @@ Result<SafetensorsFile> parse_safetensors(std::shared_ptr<const std::vector<std:
   Json json = Json::parse(text, nullptr, false);
   if (json.is_discarded() || !json.is_object()) return malformed("its header is not a JSON object");
   if (std::string twice = duplicate_key(text); !twice.empty())
-    return malformed("the name `" + twice + "` occurs twice");
+    return malformed("the name `" + printable(twice) + "` occurs twice");
   const std::uint64_t size = bytes->size() - 8 - header;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
   for (const auto& [name, entry] : json.items()) {
-    if (name == "__metadata__") continue;
-    auto wrong = [&](const std::string& what) { return malformed("tensor `" + name + "`: " + what); };
+    if (name == "__metadata__") {
+      bool texts = entry.is_object();
+      for (const auto& value : entry) texts = texts && value.is_string();
+      if (!texts) return malformed("its __metadata__ holds something else than texts");
+      continue;
+    }
+    auto wrong = [&](const std::string& what) { return malformed("tensor `" + printable(name) + "`: " + what); };
     if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets"))
       return wrong("dtype, shape or data_offsets is missing");
     const auto &dtype = entry["dtype"], &shape = entry["shape"], &offsets = entry["data_offsets"];
-    if (!dtype.is_string() || !element_bytes(dtype.get<std::string>())) return wrong("unknown dtype " + dtype.dump());
+    if (!dtype.is_string() || !element_bytes(dtype.get<std::string>()))
+      return wrong("unknown dtype " + printable(dtype.dump()));
     if (!shape.is_array() || !offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
         !offsets[1].is_number_unsigned())
       return wrong("shape or data_offsets has the wrong form");
@@ -161,8 +206,14 @@ Result<SafetensorsFile> parse_safetensors(std::shared_ptr<const std::vector<std:
     file.tensors.push_back(std::move(tensor));
   }
   std::sort(taken.begin(), taken.end());
-  for (std::size_t k = 1; k < taken.size(); ++k)
-    if (taken[k].first < taken[k - 1].second) return malformed("the data of two tensors overlap");
+  std::uint64_t end = 0;
+  for (const auto& [from, to] : taken) {
+    if (from < end) return malformed("the data of two tensors overlap");
+    if (from > end)
+      return malformed("bytes " + std::to_string(end) + ".." + std::to_string(from) + " belong to no tensor");
+    end = to;
+  }
+  if (end != size) return malformed("its last " + std::to_string(size - end) + " bytes belong to no tensor");
   return file;
 }
 
@@ -177,27 +228,32 @@ Result<bool> write_safetensors(const std::string& path, const std::vector<std::p
   }
   std::string text = header.dump();
   while (text.size() % 8 != 0) text.push_back(' ');
-  std::string temporary = path + ".tmp" + std::to_string(getpid());
-  auto fail = [&](int error) {
-    std::remove(temporary.c_str());
-    return failure("A0613", "cannot write `" + path + "`: " + std::strerror(error));
-  };
-  std::FILE* out = std::fopen(temporary.c_str(), "wb");
-  if (!out) return fail(errno);
-  std::uint8_t length[8];
-  for (int k = 0; k < 8; ++k) length[k] = static_cast<std::uint8_t>(text.size() >> (8 * k));
-  bool good = std::fwrite(length, 1, 8, out) == 8 && std::fwrite(text.data(), 1, text.size(), out) == text.size();
-  for (const auto& [name, tensor] : tensors) {
-    std::size_t bytes = static_cast<std::size_t>(tensor.element_count()) * size_of(tensor.dtype);
-    good = good && (bytes == 0 || std::fwrite(tensor.data, 1, bytes, out) == bytes);
-  }
-  int error = good ? 0 : errno;
-  if (std::fclose(out) != 0 && good) good = false, error = errno;
-  if (!good) return fail(error);
+  std::string start(8, '\0');
+  for (int k = 0; k < 8; ++k) start[static_cast<std::size_t>(k)] = static_cast<char>(text.size() >> (8 * k));
+  return write_file(path, [&](std::FILE* out) {
+    bool good = put(out, start.data(), start.size()) && put(out, text.data(), text.size());
+    for (const auto& [name, tensor] : tensors)
+      good = good && put(out, tensor.data, static_cast<std::size_t>(tensor.element_count()) * size_of(tensor.dtype));
+    return good;
+  });
+}
+
+Result<bool> write_text(const std::string& path, const std::string& text) {
+  return write_file(path, [&](std::FILE* out) { return put(out, text.data(), text.size()); });
+}
+
+std::string why_unwritable(const std::string& path) {
   struct stat info {};
-  if (stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return fail(EISDIR);
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) return fail(errno);
-  return true;
+  if (stat(path.c_str(), &info) == 0) {
+    if (S_ISDIR(info.st_mode)) return std::strerror(EISDIR);
+    if (!S_ISREG(info.st_mode)) return access(path.c_str(), W_OK) == 0 ? "" : std::strerror(errno);
+  }
+  const auto slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+  if (slash + 1 == path.size()) return std::strerror(EISDIR);
+  if (stat(folder.c_str(), &info) != 0) return "folder `" + folder + "`: " + std::strerror(errno);
+  if (!S_ISDIR(info.st_mode)) return "`" + folder + "` is not a folder";
+  return access(folder.c_str(), W_OK | X_OK) == 0 ? "" : "folder `" + folder + "`: " + std::strerror(errno);
 }
 
 }  // namespace attune::tool

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace attune::tool {
@@ -26,12 +27,18 @@ struct SafetensorsFile {
   std::vector<StoredTensor> tensors;  ///< in the header's order
 };
 
+/// A name of somebody else's as it can be shown: no control characters, not too long.
+std::string printable(std::string_view text);
 /// Errors A0611 (cannot be read), A0612 (malformed, with what and where).
 Result<SafetensorsFile> read_safetensors(const std::string& path);
 /// The same from bytes.
 Result<SafetensorsFile> parse_safetensors(std::shared_ptr<const std::vector<std::uint8_t>> bytes,
                                           const std::string& path);
 
+/// Why a file cannot be made at `path` (no such folder, a folder itself, no permission), or "". Writes nothing.
+std::string why_unwritable(const std::string& path);
+/// Writes a text under a temporary name and renames it. Error A0613; nothing is left behind.
+Result<bool> write_text(const std::string& path, const std::string& text);
 /// Writes contiguous tensors to a temporary file and renames it. Error A0613 where that fails; nothing is left behind.
 Result<bool> write_safetensors(const std::string& path, const std::vector<std::pair<std::string, TensorRef>>& tensors);
 

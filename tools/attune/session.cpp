@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // From options to a program with inputs and room for results.
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <set>
 
 #include "backend/binding.hpp"
 #include "command.hpp"
+#include "recorder.hpp"
 #include "syntax/syntax.hpp"
 #include "tensor/algebra.hpp"
 #include "tensor/passes.hpp"
@@ -18,31 +19,12 @@
 namespace attune::tool {
 namespace {
 
-/// NAME=VALUE; usage error otherwise.
-std::pair<std::string, std::string> split(const std::string& text, const char* option) {
-  auto at = text.find('=');
-  if (at == std::string::npos || at == 0 || at + 1 == text.size())
-    usage(std::string(option) + " `" + text + "` is not of the form NAME=VALUE");
-  return {text.substr(0, at), text.substr(at + 1)};
-}
-
-std::string read_stream(std::istream& in) {
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
-Diagnostic data_problem(const char* code, std::string message, std::string help = {}) {
-  Diagnostic d;
-  d.code = code;
-  d.message = std::move(message);
-  d.help = std::move(help);
-  return d;
-}
-
-std::vector<std::string> names(const tensor::Program& program) {
-  std::vector<std::string> out;
-  for (const auto& t : program.tensors) out.push_back(t.sym.text());
-  for (const auto& s : program.scalars) out.push_back(s.sym.text());
-  return out;
+/// Standard input, but no more than it takes to see that it is too long.
+std::string read_input() {
+  std::string text(max_text_bytes + 1, '\0');
+  std::cin.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(std::cin.gcount()));
+  return text;
 }
 
 /// The greatest value an integer tensor may take, as the program uses it: it subscripts an axis (extent - 1), or it is
@@ -121,7 +103,15 @@ void draw(Owned& tensor, std::mt19937_64& random, std::int64_t limit) {
 }  // namespace
 
 Owned allocate(DType dtype, const std::vector<std::int64_t>& shape, bool poison) {
+  static const double most = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   std::int64_t count = 1;
+  double bytes = static_cast<double>(size_of(dtype));
+  for (std::int64_t extent : shape) bytes *= static_cast<double>(extent);
+  if (bytes > most)
+    fail(target_error, problem("A0604",
+                               fmt::format("a tensor of {:.1f} GB does not fit into this machine's {:.1f} GB of memory",
+                                           bytes * 1e-9, most * 1e-9),
+                               "use smaller sizes with --shape"));
   for (std::int64_t extent : shape) count *= extent;
   Owned out;
   out.memory = std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>(count) * size_of(dtype) + 64,
@@ -131,21 +121,37 @@ Owned allocate(DType dtype, const std::vector<std::int64_t>& shape, bool poison)
   return out;
 }
 
-Program load_program(const Options& options) {
+namespace {
+
+Program read_program(const Options& options) {
   if (!options.text.empty()) {
     if (!options.file.empty()) usage("both FILE and -e are given", "leave one out");
     return expect(Program::parse(options.text, "<expression>"));
   }
   if (options.file.empty()) usage("no program is given", "name a .attn file, std:NAME, - or use -e 'kernel …'");
-  if (options.file == "-") return expect(Program::parse(read_stream(std::cin), "<stdin>"));
+  if (options.file == "-") return expect(Program::parse(read_input(), "<stdin>"));
   if (options.file.rfind("std:", 0) == 0) {
     auto found = stdlib::program(options.file.substr(4));
     if (!found && stdlib::text(options.file.substr(4)).empty()) fail(usage_error, found.diagnostics());
     return expect(std::move(found));
   }
-  std::ifstream in(options.file);
-  if (!in) usage("cannot read `" + options.file + "`", "check the path; standard programs are written std:NAME");
-  return expect(Program::parse(read_stream(in), options.file));
+  auto program = Program::load(options.file);
+  if (!program && program.diagnostics()[0].code == "A0601") {
+    Diagnostics errors = program.diagnostics();
+    std::vector<std::string> standard = stdlib::names();
+    if (std::find(standard.begin(), standard.end(), options.file) != standard.end())
+      errors[0].help = "the standard program is written `std:" + options.file + "`";
+    fail(usage_error, errors);
+  }
+  return expect(std::move(program));
+}
+
+}  // namespace
+
+Program load_program(const Options& options) {
+  Program program = read_program(options);
+  recorder().program = program.text();
+  return program;
 }
 
 std::string choose_kernel(const Program& program, const Options& options) {
@@ -159,7 +165,8 @@ std::string choose_kernel(const Program& program, const Options& options) {
   }
   if (std::find(kernels.begin(), kernels.end(), options.kernel) == kernels.end()) {
     std::string near = did_you_mean(options.kernel, kernels);
-    usage("there is no kernel `" + options.kernel + "`", near.empty() ? "" : "did you mean `" + near + "`?");
+    usage("there is no kernel `" + options.kernel + "`",
+          near.empty() ? one_of(kernels) : "did you mean `" + near + "`?");
   }
   return options.kernel;
 }
@@ -170,99 +177,15 @@ Session open_program(const Options& options) {
   auto inferred = infer(s.program.module(), s.kernel_name);
   warn(options, inferred.diagnostics());
   s.inferred = expect(std::move(inferred));
+  recorder().kernel = s.kernel_name;
   return s;
 }
 
 void open_inputs(Session& s, std::optional<std::uint64_t> random_default) {
   const Options& o = s.options;
   const tensor::Program& program = s.inferred;
-  std::map<std::string, std::string> renamed;
-  for (const auto& text : o.map) {
-    auto [from, to] = split(text, "--map");
-    renamed[from] = to;
-  }
-  std::map<std::string, std::int64_t> dims;
-  for (const auto& text : o.shape) {
-    auto [name, value] = split(text, "--shape");
-    std::int64_t size = 0;
-    auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), size);
-    if (error != std::errc() || end != value.data() + value.size() || size < 0)
-      usage("--shape " + text + ": `" + value + "` is not a size");
-    std::vector<std::string> known;
-    for (const Sym& dim : program.dims) known.push_back(dim.text());
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      std::string near = did_you_mean(name, known);
-      usage("--shape " + text + ": the program has no dim `" + name + "`",
-            near.empty() ? "" : "did you mean `" + near + "`?");
-    }
-    if (dims.contains(name) && dims[name] != size) usage("--shape gives `" + name + "` two sizes");
-    dims[name] = size;
-  }
-  for (const auto& text : o.dtype) {
-    auto [name, value] = split(text, "--dtype");
-    auto dtype = parse_dtype(value);
-    if (!dtype) usage("--dtype " + text + ": `" + value + "` is no dtype", "one of f32 f16 bf16 f8e4m3 f8e5m2");
-    bool known = std::any_of(program.type_variables.begin(), program.type_variables.end(),
-                             [&](const Sym& v) { return v.text() == name; });
-    if (!known) usage("--dtype " + text + ": the program has no type variable `" + name + "`");
-    s.types[name] = *dtype;
-  }
-  // Scalars.
-  std::map<std::string, std::string> settings;
-  for (const auto& text : o.set) {
-    auto [name, value] = split(text, "--set");
-    if (program.find_tensor([&] {
-          for (const auto& t : program.tensors)
-            if (t.sym.text() == name) return t.sym;
-          return Sym();
-        }()))
-      usage("--set " + text + ": `" + name + "` is a tensor", "give tensors in a file of --inputs");
-    auto scalar = std::find_if(program.scalars.begin(), program.scalars.end(),
-                               [&](const auto& p) { return p.sym.text() == name; });
-    if (scalar == program.scalars.end()) {
-      std::string near = did_you_mean(name, names(program));
-      usage("--set " + text + ": the program has no scalar `" + name + "`",
-            near.empty() ? "" : "did you mean `" + near + "`?");
-    }
-    if (settings.contains(name)) usage("--set gives `" + name + "` twice");
-    settings[name] = value;
-    const char* first = value.data();
-    const char* last = first + value.size();
-    auto bad = [&] {
-      usage("--set " + text + ": `" + value + "` is no " + std::string(attune::name(scalar->type.dtype)) + " value");
-    };
-    if (scalar->type.is_bool()) {
-      if (value != "true" && value != "false") bad();
-      s.inputs.emplace_back(name, value == "true");
-      s.consts[name] = value == "true";
-    } else if (scalar->type.is_integer()) {
-      std::int64_t number = 0;
-      auto [end, error] = std::from_chars(first, last, number);
-      if (error != std::errc() || end != last) bad();
-      std::int64_t bits = 8 * static_cast<std::int64_t>(size_of(scalar->type.dtype));
-      bool is_unsigned = scalar->type.dtype == DType::u8;
-      if (bits < 64 && (number < (is_unsigned ? 0 : -(std::int64_t{1} << (bits - 1))) ||
-                        number >= (std::int64_t{1} << (is_unsigned ? bits : bits - 1))))
-        bad();
-      s.inputs.emplace_back(name, number);
-      s.consts[name] = static_cast<double>(number);
-    } else {
-      double number = 0;
-      if (value == "inf" || value == "-inf") {
-        number = value[0] == '-' ? -HUGE_VAL : HUGE_VAL;
-      } else {
-        auto [end, error] = std::from_chars(first, last, number);
-        if (error != std::errc() || end != last) bad();
-      }
-      s.inputs.emplace_back(name, number);
-      s.consts[name] = number;
-    }
-  }
-  std::erase_if(s.consts, [&](const auto& item) {
-    return std::none_of(program.scalars.begin(), program.scalars.end(),
-                        [&](const auto& p) { return p.is_const && p.sym.text() == item.first; });
-  });
-  std::erase_if(s.inputs, [&](const Argument& a) { return s.consts.contains(a.name); });
+  read_given(s);
+  const auto& [renamed, dims, settings] = s.given;
   // Files.
   Diagnostics errors;
   std::map<std::string, std::string> origin;
@@ -271,26 +194,25 @@ void open_inputs(Session& s, std::optional<std::uint64_t> random_default) {
     s.files.push_back(expect(read_safetensors(path)));
     for (const StoredTensor& t : s.files.back().tensors) {
       used_names.insert(t.name);
-      std::string name = renamed.contains(t.name) ? renamed[t.name] : t.name;
-      auto known = names(program);
+      std::string name = renamed.contains(t.name) ? renamed.at(t.name) : t.name;
+      auto known = parameter_names(program);
       if (std::find(known.begin(), known.end(), name) == known.end()) {
-        std::cerr << "warning: `" << path << "` has a tensor `" << t.name << "` that the program does not use\n";
+        std::cerr << "warning: `" << path << "` has a tensor `" << printable(t.name)
+                  << "` that the program does not use\n";
         continue;
       }
       if (origin.contains(name)) {
-        errors.push_back(data_problem("A0503",
-                                      "`" + name + "` is in two files: `" + origin[name] + "` and `" + path + "`",
-                                      "use --map, or one file"));
+        errors.push_back(problem("A0503", "`" + name + "` is in two files: `" + origin[name] + "` and `" + path + "`",
+                                 "use --map, or one file"));
         continue;
       }
       origin[name] = path;
       if (settings.contains(name)) {
-        errors.push_back(data_problem("A0503", "`" + name + "` has two values: --set and a tensor of `" + path + "`"));
+        errors.push_back(problem("A0503", "`" + name + "` has two values: --set and a tensor of `" + path + "`"));
         continue;
       }
       if (!t.dtype) {
-        Diagnostic d =
-            data_problem("A0505", "`" + name + "` has dtype " + t.dtype_word + ", which attune does not read");
+        Diagnostic d = problem("A0505", "`" + name + "` has dtype " + t.dtype_word + ", which attune does not read");
         d.tensor = name;
         d.found = t.dtype_word;
         errors.push_back(d);
@@ -328,7 +250,7 @@ void open_inputs(Session& s, std::optional<std::uint64_t> random_default) {
         sizes.dims[dim] = at->second;
       } else {
         missing.push_back(
-            data_problem("A0509", "dim `" + dim.text() + "` has no size", "give it with --shape " + dim.text() + "=…"));
+            problem("A0509", "dim `" + dim.text() + "` has no size", "give it with --shape " + dim.text() + "=…"));
       }
     }
     for (const auto& scalar : bound.scalars)
@@ -342,14 +264,7 @@ void open_inputs(Session& s, std::optional<std::uint64_t> random_default) {
           std::any_of(s.inputs.begin(), s.inputs.end(), [&](const Argument& a) { return a.name == t.sym.text(); });
       if (given) continue;
       std::vector<std::int64_t> shape;
-      double total = static_cast<double>(size_of(t.type.dtype));
-      for (const auto& e : t.extents) {
-        shape.push_back(std::max<std::int64_t>(0, evaluate_extent(e, sizes)));
-        total *= static_cast<double>(shape.back());
-      }
-      if (total > 64e9)
-        fail(target_error, data_problem("A0604", "`" + t.sym.text() + "` would need " + std::to_string(total / 1e9) +
-                                                     " GB of memory"));
+      for (const auto& e : t.extents) shape.push_back(std::max<std::int64_t>(0, evaluate_extent(e, sizes)));
       Owned made = allocate(t.type.dtype, shape, false);
       draw(made, engine, integer_limit(bound, t.sym, known));
       s.inputs.emplace_back(t.sym.text(), made.ref);
@@ -373,39 +288,21 @@ void open_inputs(Session& s, std::optional<std::uint64_t> random_default) {
     s.memory.push_back(std::move(made));
   }
   s.compile = compile_options(o, s);
+  recorder().note(s);
 }
 
 CompileOptions compile_options(const Options& o, const Session& s) {
   CompileOptions out;
-  auto target = Target::parse(o.target);
-  if (!target) usage("--target `" + o.target + "` is unknown", "one of auto, cpu, interpreter, reference");
-  out.target = *target;
+  out.target = chosen_target(o);
   out.kernel = s.kernel_name;
   out.types = s.types;
   out.consts = s.consts;
   out.require_fused = o.require_fused;
   for (const auto& text : o.schedule) {
-    auto [key, value] = split(text, "--schedule");
+    auto [key, value] = split_setting(text, "--schedule");
     out.schedule[key] = value;
   }
   return out;
-}
-
-Engine make_engine(const Options& o) {
-  EngineOptions options;
-  options.threads = o.threads;
-  options.disk_cache = !o.no_cache;
-  if (!o.dump.empty()) {
-    auto counter = std::make_shared<int>(0);
-    std::string folder = o.dump;
-    options.observer = [counter, folder](const StageEvent& event) {
-      if (!event.text) return;
-      char prefix[16];
-      std::snprintf(prefix, sizeof prefix, "%02d-", (*counter)++);
-      std::ofstream(folder + "/" + prefix + std::string(event.stage) + ".txt") << event.text();
-    };
-  }
-  return Engine(options);
 }
 
 }  // namespace attune::tool

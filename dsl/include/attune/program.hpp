@@ -2,7 +2,6 @@
 // A program: one or more kernels in the notation, from a string, a file or the builder. Immutable, cheap to copy.
 #pragma once
 #include <attune/diagnostic.hpp>
-
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,7 +12,8 @@ namespace ast {
 struct Module;
 }
 
-/// A parsed program. Equal programs (==) have the same AST, whatever their source and layout.
+/// A parsed program. Equal programs (==) have the same AST, whatever their source and layout. A default-constructed one
+/// is the empty text: it has no kernels, and compiling it reports so (A0229).
 class Program {
  public:
   /// Parses text in the notation. Errors: every independent syntax error, with positions in `name`.
@@ -27,13 +27,13 @@ class Program {
   std::string text() const;
   /// Names of the kernels in written order.
   std::vector<std::string> kernels() const;
-  const ast::Module& module() const { return *module_; }
+  const ast::Module& module() const;
   /// Identity for caches: a 128-bit hash of text() in hexadecimal, made once.
-  const std::string& hash() const { return *hash_; }
+  const std::string& hash() const;
   friend bool operator==(const Program& a, const Program& b);
 
  private:
-  std::shared_ptr<const ast::Module> module_;
+  std::shared_ptr<const ast::Module> module_;  ///< null: the empty text
   std::shared_ptr<const std::string> hash_;
 };
 
