@@ -11,24 +11,17 @@
 
 #include "backend/constant.hpp"
 #include "backend/overlap.hpp"
+#include "backend/problem.hpp"
 
 namespace attune {
 namespace {
 
 using namespace tensor;
-using Value = decltype(Argument::value);
+using GivenValue = decltype(Argument::value);
 
 constexpr std::int64_t extent_limit = std::int64_t{1} << 31;
 
-Diagnostic problem(std::string code, std::string message, const Sym& tensor = {}) {
-  Diagnostic diagnostic;
-  diagnostic.code = std::move(code);
-  diagnostic.message = std::move(message);
-  diagnostic.tensor = tensor.text();
-  return diagnostic;
-}
-
-std::string_view kind_of(const Value& value) {
+std::string_view kind_of(const GivenValue& value) {
   if (std::holds_alternative<TensorRef>(value)) return "a tensor";
   if (std::holds_alternative<double>(value)) return "a float";
   return std::holds_alternative<bool>(value) ? "a bool" : "an integer";
@@ -142,7 +135,7 @@ class Binder {
       if (argument.name == name) return true;
     return false;
   }
-  const Value* given(const Sym& sym) const {
+  const GivenValue* given(const Sym& sym) const {
     const auto found = given_.find(sym.text());
     return found == given_.end() ? nullptr : found->second;
   }
@@ -157,7 +150,7 @@ class Binder {
   void check_tensor(const Tensor& tensor, bool needed) {
     const std::string& name = tensor.sym.text();
     const std::string declared = fmt::format("{}{}", attune::name(tensor.type.dtype), shape_text(tensor));
-    const Value* value = given(tensor.sym);
+    const GivenValue* value = given(tensor.sym);
     if (!value) {
       if (!needed) return;
       Diagnostic diagnostic = problem("A0501", fmt::format("`{}` is missing", name), tensor.sym);
@@ -239,7 +232,7 @@ class Binder {
 
   void solve_dims() {
     for (const Sym& dim : program_.dims) {
-      const Value* value = given(dim);
+      const GivenValue* value = given(dim);
       if (!value) continue;
       const auto* size = std::get_if<std::int64_t>(value);
       if (!size) {
@@ -358,7 +351,7 @@ class Binder {
   // ---- scalars ----------------------------------------------------------------------------------
   void bind_scalar(const ScalarParam& scalar) {
     const DType dtype = scalar.type.dtype;
-    const Value* value = given(scalar.sym);
+    const GivenValue* value = given(scalar.sym);
     const std::string& name = scalar.sym.text();
     const auto mismatch = [&](std::string code, std::string message, std::string found) {
       Diagnostic diagnostic = problem(std::move(code), std::move(message), scalar.sym);
@@ -564,7 +557,7 @@ class Binder {
   const bool need_results_;
   Binding binding_;
   Diagnostics errors_;
-  std::unordered_map<std::string, const Value*> given_;
+  std::unordered_map<std::string, const GivenValue*> given_;
   std::unordered_map<Sym, std::string> origin_;  ///< where a dim's value comes from
   std::set<Sym> unsolvable_;                     ///< dims with an error of their own
   std::set<std::string> zero_divisors_;

@@ -5,23 +5,11 @@
 #include <set>
 
 #include "backend/binding.hpp"
+#include "backend/problem.hpp"
 
 namespace attune {
-namespace {
 
-using namespace tensor;
-
-Diagnostic problem(std::string code, std::string message, const Sym& tensor = {}) {
-  Diagnostic diagnostic;
-  diagnostic.code = std::move(code);
-  diagnostic.message = std::move(message);
-  diagnostic.tensor = tensor.text();
-  return diagnostic;
-}
-
-}  // namespace
-
-Result<std::map<std::string, DType>> infer_types(const Program& program, const Arguments& arguments,
+Result<std::map<std::string, DType>> infer_types(const tensor::Program& program, const Arguments& arguments,
                                                  const std::map<std::string, DType>& given) {
   Diagnostics errors;
   std::map<std::string, DType> types;
@@ -47,7 +35,7 @@ Result<std::map<std::string, DType>> infer_types(const Program& program, const A
     }
   }
   std::set<std::string> refused;
-  const auto consider = [&](const Sym& sym, const Type& type) {
+  const auto consider = [&](const Sym& sym, const tensor::Type& type) {
     if (!type.var) return;
     const std::string& variable = type.var.text();
     for (const Argument& argument : arguments) {
@@ -80,13 +68,13 @@ Result<std::map<std::string, DType>> infer_types(const Program& program, const A
       return;
     }
   };
-  for (const Tensor& tensor : program.tensors) consider(tensor.sym, tensor.type);
-  for (const ScalarParam& scalar : program.scalars) consider(scalar.sym, scalar.type);
-  for (const Tensor& tensor : program.results) consider(tensor.sym, tensor.type);
+  for (const tensor::Tensor& tensor : program.tensors) consider(tensor.sym, tensor.type);
+  for (const tensor::ScalarParam& scalar : program.scalars) consider(scalar.sym, scalar.type);
+  for (const tensor::Tensor& tensor : program.results) consider(tensor.sym, tensor.type);
   for (const std::string& variable : variables) {
     if (types.count(variable) || refused.count(variable)) continue;
     std::vector<std::string> users;
-    for (const Tensor& tensor : program.tensors)
+    for (const tensor::Tensor& tensor : program.tensors)
       if (tensor.type.var && tensor.type.var.text() == variable) users.push_back(tensor.sym.text());
     for (const std::string& user : users) {
       Diagnostic diagnostic = problem("A0501", fmt::format("`{}` is missing", user));

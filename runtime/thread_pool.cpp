@@ -50,8 +50,10 @@ std::uint64_t generation() {
   return fork_generation.load(std::memory_order_relaxed);
 }
 
+}  // namespace
+
 /// One parallel_for. Refcounted: a late worker may look at it after the caller has returned, and finds nothing to do.
-struct Job {
+struct ThreadPool::Job {
   void (*task)(void*, std::int64_t);
   void* context;
   std::int64_t count;
@@ -77,8 +79,6 @@ struct Job {
     }
   }
 };
-
-}  // namespace
 
 struct ThreadPool::Core {
   const std::uint64_t made_in = generation();

@@ -25,6 +25,7 @@ class ThreadPool final : public Executor {
   int workers() const;
 
  private:
+  struct Job;
   struct Core;
   Core& core();
 

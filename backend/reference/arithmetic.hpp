@@ -3,11 +3,14 @@
 #pragma once
 #include <attune/dtype.hpp>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "tensor/ir.hpp"
 
 namespace attune::reference {
+
+inline constexpr double infinity = std::numeric_limits<double>::infinity();
 
 inline std::int64_t add(std::int64_t a, std::int64_t b) {
   return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));

@@ -13,7 +13,6 @@ using namespace tensor;
 
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 
 /// The elements of a reduction that are there.
 struct Elements {

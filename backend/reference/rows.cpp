@@ -91,7 +91,6 @@ struct SoftmaxRow {
   Type body_type, extra_type;
 
   void operator()(Frame& frame, Row& row) const {
-    const double infinity = std::numeric_limits<double>::infinity();
     const auto size = static_cast<std::size_t>(box.count());
     row.values.assign(size, Word{});
     row.states.assign(size, state::evaluated);
@@ -130,7 +129,7 @@ struct SoftmaxRow {
     Value term;
     if (extra) term = extra(frame);
     raised = raised || frame.out_of_range;
-    const double t = term.present ? to_real(term, extra_type) : -std::numeric_limits<double>::infinity();
+    const double t = term.present ? to_real(term, extra_type) : -infinity;
     const double top = maximum(largest, t);
     double total = 0;
     if (!broken && std::isfinite(top)) {

@@ -84,6 +84,11 @@ Expr link(LinkOp op, Expr a, Expr b, Span span) {
   return Expr(std::move(chain), type, span);
 }
 
+Expr and_also(const Expr& a, const Expr& b) {
+  if (!a) return b;
+  return b ? link(LinkOp::both, a, b) : a;
+}
+
 Expr compare(Relation relation, Expr a, Expr b, Span span) {
   return Expr(Compare{{relation}, {std::move(a), std::move(b)}}, type_bool, span);
 }
@@ -101,12 +106,6 @@ Expr cast(Expr operand, Type type, Span span) {
 namespace {
 
 using Replacements = std::unordered_map<Sym, Expr>;
-
-/// A guard that holds where both do; either may be null.
-Expr and_also(const Expr& a, const Expr& b) {
-  if (!a) return b;
-  return b ? link(LinkOp::both, a, b) : a;
-}
 
 /// The replacement if there is one and it is no plain index.
 const Expr* moved(const Replacements& replacements, const Sym& sym) {

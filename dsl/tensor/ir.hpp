@@ -320,6 +320,8 @@ Expr dim(const Sym& sym);
 Expr unary(UnaryOp op, Expr operand, Span span = {});
 /// a op b, folded into one flat chain where the left operand is a chain of the same group.
 Expr link(LinkOp op, Expr a, Expr b, Span span = {});
+/// A condition that holds where both do; either may be null (always).
+Expr and_also(const Expr& a, const Expr& b);
 Expr compare(Relation relation, Expr a, Expr b, Span span = {});
 /// Conversion where needed: the same expression if it has the type already.
 Expr cast(Expr operand, Type type, Span span = {});

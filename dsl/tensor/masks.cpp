@@ -11,7 +11,6 @@ namespace {
 
 Expr least(const Expr& a, const Expr& b) { return a == b ? a : Expr(Chain{{LinkOp::min}, {a, b}}, type_i64); }
 Expr most(const Expr& a, const Expr& b) { return a == b ? a : Expr(Chain{{LinkOp::max}, {a, b}}, type_i64); }
-Expr both(const Expr& a, const Expr& b) { return !a ? b : !b ? a : link(LinkOp::both, a, b); }
 Expr logical_not(const Expr& e) { return unary(UnaryOp::logical_not, e); }
 
 }  // namespace
@@ -58,7 +57,7 @@ std::optional<Interval> TileAnalysis::interval(const Expr& expr) const {
       safe = safe && !get_if<Access>(e) && !get_if<Where>(e);
       return safe;
     });
-    Expr total = both(a->total, b->total);
+    Expr total = and_also(a->total, b->total);
     // Where the condition is the same in the whole tile, one side is all there is.
     Expr first = must(sel->condition), second = must(logical_not(sel->condition));
     auto one_of = [&](const Expr& x, const Expr& y, const Expr& either) {
@@ -76,7 +75,7 @@ std::optional<Interval> TileAnalysis::chain(const Expr& expr) const {
   for (std::size_t k = 0; out && k < node.links.size(); ++k) {
     auto next = interval(node.args[k + 1]);
     if (!next) return std::nullopt;
-    Expr total = both(out->total, next->total);
+    Expr total = and_also(out->total, next->total);
     bool uniform = next->lo.same(next->hi);
     switch (node.links[k]) {
       case LinkOp::add:
@@ -172,7 +171,7 @@ Expr TileAnalysis::must(const Expr& condition) const {
     for (std::size_t k = 0; k < cmp->relations.size(); ++k) {
       auto a = interval(cmp->args[k]), b = interval(cmp->args[k + 1]);
       if (!a || !b) return varies(condition) || has_reduction(condition) ? boolean(false) : condition;
-      out = both(out, both(both(a->total, b->total), decide(cmp->relations[k], *a, *b, true)));
+      out = and_also(out, and_also(and_also(a->total, b->total), decide(cmp->relations[k], *a, *b, true)));
     }
     return simplify(out);
   }
@@ -203,7 +202,7 @@ Expr TileAnalysis::may(const Expr& condition) const {
     for (std::size_t k = 0; k < cmp->relations.size(); ++k) {
       auto a = interval(cmp->args[k]), b = interval(cmp->args[k + 1]);
       if (!a || !b) continue;
-      out = both(out, decide(cmp->relations[k], *a, *b, false));
+      out = and_also(out, decide(cmp->relations[k], *a, *b, false));
     }
     return out ? simplify(out) : boolean(true);
   }

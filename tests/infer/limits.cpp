@@ -9,7 +9,7 @@ using namespace attune;
 
 namespace {
 
-Result<tensor::Program> inferred(const std::string& text) {
+Result<tensor::Program> inference(const std::string& text) {
   auto module = parse(Source("t", text));
   if (!module) return module.diagnostics();
   return infer(*module);
@@ -35,7 +35,7 @@ TEST_CASE("doubling functions end with a finding, used or dropped") {
       text += "fn g" + std::to_string(k) + "(x) = g" + before + step + before + "(x)" +
               (std::string(step).find("drop") != std::string::npos ? ")\n" : "\n");
     }
-    const auto result = inferred(text + kernel_of_f);
+    const auto result = inference(text + kernel_of_f);
     CHECK(code(result) == "A0227");
     CHECK(result.diagnostics().size() == 1);
   }
@@ -44,7 +44,7 @@ TEST_CASE("doubling functions end with a finding, used or dropped") {
 TEST_CASE("an argument used often counts each time") {
   std::string text = "fn g0(x) = x\n";
   for (int k = 1; k <= 40; ++k) text += "fn g" + std::to_string(k) + "(x) = g" + std::to_string(k - 1) + "(x + x)\n";
-  CHECK(code(inferred(text + kernel_of_f)) == "A0227");
+  CHECK(code(inference(text + kernel_of_f)) == "A0227");
 }
 
 TEST_CASE("nesting of 200 works, expanded nesting beyond 256 does not") {
@@ -57,16 +57,16 @@ TEST_CASE("nesting of 200 works, expanded nesting beyond 256 does not") {
     // Siblings may reuse a name, nested reductions may not.
     const int depth = open[0] == 's' ? 1 : 200;
     const std::string body = repeated(open, depth) + "Q[i]" + repeated(close, depth);
-    const auto result = inferred("kernel k(Q: f32[M]) -> O: f32[M] {\n  O[i] = " + body + "\n}\n");
+    const auto result = inference("kernel k(Q: f32[M]) -> O: f32[M] {\n  O[i] = " + body + "\n}\n");
     INFO(body);
     REQUIRE(result.ok());
     CHECK(tensor::verify(*result).empty());
     CHECK(!tensor::print(*result).empty());
   }
   const std::string calls = repeated("exp(", 150) + "x" + repeated(")", 150);
-  CHECK(code(inferred("fn f(x) = " + calls + "\nkernel k(Q: f32[M]) -> O: f32[M] {\n  O[i] = f(f(Q[i]))\n}\n")) ==
+  CHECK(code(inference("fn f(x) = " + calls + "\nkernel k(Q: f32[M]) -> O: f32[M] {\n  O[i] = f(f(Q[i]))\n}\n")) ==
         "A0227");
-  CHECK(code(inferred("fn f(x) = " + calls + "\nkernel k(Q: f32[M]) -> O: f32[M] {\n  O[i] = f(Q[i])\n}\n")).empty());
+  CHECK(code(inference("fn f(x) = " + calls + "\nkernel k(Q: f32[M]) -> O: f32[M] {\n  O[i] = f(Q[i])\n}\n")).empty());
 }
 
 TEST_CASE("a long line of wrappers neither recurses without end nor is refused early") {
@@ -75,8 +75,8 @@ TEST_CASE("a long line of wrappers neither recurses without end nor is refused e
     for (int k = 1; k <= count; ++k) text += "fn g" + std::to_string(k) + "(x) = g" + std::to_string(k - 1) + "(x)\n";
     return text + "kernel k(Q: f32[M]) -> O: f32[M] {\n  O[i] = g" + std::to_string(count) + "(Q[i])\n}\n";
   };
-  CHECK(inferred(wrappers(500)).ok());
-  CHECK(code(inferred(wrappers(5000))) == "A0227");
+  CHECK(inference(wrappers(500)).ok());
+  CHECK(code(inference(wrappers(5000))) == "A0227");
 }
 
 TEST_CASE("a tree that no text could have is refused") {
@@ -95,7 +95,7 @@ TEST_CASE("a tree that no text could have is refused") {
 
 TEST_CASE("long chains do not nest") {
   const auto result =
-      inferred("kernel k(Q: f32[M]) -> O: f32[M] {\n  O[i] = Q[i]" + repeated(" + Q[i]", 20000) + "\n}\n");
+      inference("kernel k(Q: f32[M]) -> O: f32[M] {\n  O[i] = Q[i]" + repeated(" + Q[i]", 20000) + "\n}\n");
   REQUIRE(result.ok());
   CHECK(std::get<tensor::Chain>(result->definitions[0].body->kind).args.size() == 20001);
 }
@@ -103,11 +103,11 @@ TEST_CASE("long chains do not nest") {
 TEST_CASE("many definitions in a row and a large sum of extents stay fast") {
   std::string text = "kernel k(Q: f32[M]) -> O: f32[M] {\n  O[i] = A2000[i]\n";
   for (int k = 2000; k > 0; --k) text += "  A" + std::to_string(k) + "[i] = A" + std::to_string(k - 1) + "[i] + 1\n";
-  const auto result = inferred(text + "  A0[i] = Q[i]\n}\n");
+  const auto result = inference(text + "  A0[i] = Q[i]\n}\n");
   REQUIRE(result.ok());
   CHECK(result->definitions.size() == 2002);
   CHECK(result->definitions.front().sym.text() == "A0");
-  CHECK(inferred("kernel k(Q: f32[(A + B + C + D + E) ^ 12]) -> O: f32[(A + B + C + D + E) ^ 12] {\n O[i] = Q[i]\n}\n")
+  CHECK(inference("kernel k(Q: f32[(A + B + C + D + E) ^ 12]) -> O: f32[(A + B + C + D + E) ^ 12] {\n O[i] = Q[i]\n}\n")
             .ok());
 }
 

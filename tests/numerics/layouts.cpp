@@ -51,7 +51,6 @@ TEST_CASE("any strides give what contiguous copies give") {
   auto v_bshd = [&] { return View(B * N * G * E, 0, {B, G, N, E}, {N * G * E, E, G * E, 1}, random); };
   auto q_plain = [&] { return View(B * H * M * D, 0, {B, H, M, D}, {H * M * D, M * D, D, 1}, random); };
   auto k_plain = [&] { return View(B * G * N * D, 0, {B, G, N, D}, {G * N * D, N * D, D, 1}, random); };
-  auto v_plain = [&] { return View(B * G * N * E, 0, {B, G, N, E}, {G * N * E, N * E, E, 1}, random); };
   Layout layouts[] = {
       {"tokens before heads", q_bshd(), k_bshd(), v_bshd()},
       {"V transposed", q_plain(), k_plain(), View(B * G * E * N, 0, {B, G, N, E}, {G * E * N, E * N, 1, N}, random)},

@@ -13,7 +13,7 @@ float memory[1];
 
 /// One tensor X of some rank and its call.
 struct OneTensor {
-  Program program;
+  tensor::Program program;
   Binding binding;
   explicit OneTensor(std::vector<std::int64_t> shape, std::vector<std::int64_t> strides) {
     tensor::Tensor x;
@@ -69,7 +69,7 @@ namespace {
 
 /// O[i] = body, i in 0..M, with a dim M, a dim W and an i32 table T[M].
 struct OneDefinition {
-  Program program;
+  tensor::Program program;
   Binding binding;
   Sym m = Sym::fresh("M"), w = Sym::fresh("W"), i = Sym::fresh("i"), table = Sym::fresh("T"), out = Sym::fresh("O");
 
