@@ -3,7 +3,6 @@
 #pragma once
 #include <attune/diagnostic.hpp>
 #include <attune/kernel.hpp>
-
 #include <cstdint>
 #include <map>
 #include <unordered_map>
@@ -18,8 +17,8 @@ using ScalarValue = std::variant<std::int64_t, double, bool>;
 /// Inputs and results of one call. Sizes are below 2^31 each; offsets are 64-bit.
 struct Binding {
   std::unordered_map<Sym, std::int64_t> dims;
-  std::unordered_map<Sym, ScalarValue> scalars;   ///< rounded to the parameter's type (floats to f32 once)
-  std::unordered_map<Sym, TensorRef> tensors;     ///< parameters and results
+  std::unordered_map<Sym, ScalarValue> scalars;  ///< rounded to the parameter's type (floats to f32 once)
+  std::unordered_map<Sym, TensorRef> tensors;    ///< parameters and results
 };
 
 /// Dtypes of type variables as the given tensors fix them, by name. A variable that two tensors bind differently, or

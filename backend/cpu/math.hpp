@@ -3,7 +3,6 @@
 // writer and returns the SSA name of its result; x is "float" (width 1) or "<width x float>".
 #pragma once
 #include <attune/dtype.hpp>
-
 #include <string>
 #include <vector>
 
@@ -17,7 +16,8 @@ namespace attune::cpu {
 std::string constant(float value, int width);
 std::string constant(std::int64_t value, int bits, int width);
 
-/// 2^x, at most 3 ulp, exactly 0 for x <= -127 and -inf, +inf above 128, NaN stays NaN (see the design note in math.cpp).
+/// 2^x, at most 3 ulp, exactly 0 for x <= -127 and -inf, +inf above 128, NaN stays NaN (see the design note in
+/// math.cpp).
 std::string emit_exp2(Writer& w, const std::string& x, int width, const CpuTarget& target);
 /// Every float UnaryOp (also exp, log, tanh, sigmoid, silu, gelu, erf, softplus, sin, cos, ...), relative error about
 /// 1e-6 or absolute 1e-7 near zeros, IEEE special values. negate/abs/relu/floor/ceil/round included; relu keeps NaN.

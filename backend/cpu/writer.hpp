@@ -13,9 +13,7 @@ class Writer {
   /// A new label such as "loop.4" (without % or colon).
   std::string label(std::string_view stem) { return std::string(stem) + "." + std::to_string(next_++); }
   /// One instruction line, indented.
-  void line(std::string_view text) {
-    text_.append("  ").append(text).push_back('\n');
-  }
+  void line(std::string_view text) { text_.append("  ").append(text).push_back('\n'); }
   /// `%name = text`; returns the name.
   std::string def(std::string_view text) {
     std::string name = fresh();

@@ -13,7 +13,6 @@ using namespace tensor;
 
 namespace {
 
-
 /// The elements of a reduction that are there.
 struct Elements {
   Box box;

@@ -15,10 +15,10 @@ const std::vector<DiagnosticCode>& diagnostic_code_table() {
 #include "common/codes_call.inc"
 #include "common/codes_infer.inc"
 #include "common/codes_runtime.inc"
-#include "common/codes_tool.inc"
 #include "common/codes_schedule.inc"
 #include "common/codes_stream.inc"
 #include "common/codes_syntax.inc"
+#include "common/codes_tool.inc"
 #undef ATTUNE_CODE
     std::sort(codes.begin(), codes.end(), [](const auto& a, const auto& b) { return a.code < b.code; });
     return codes;

@@ -20,7 +20,9 @@ struct overloaded : F... {
 
 namespace detail {
 template <class F, class T>
-concept handles = requires(F f, T& t) { f(t); };
+concept handles = requires(F f, T& t) {
+  f(t);
+};
 
 template <class Kind>
 struct kind_has_a_case {
@@ -53,7 +55,10 @@ void for_each_child(const Kind& kind, F&& visit) {
       if (field) visit(field);
     } else if constexpr (requires { Field::fields; }) {
       std::apply([&](auto... member) { (self(self, field.*member), ...); }, Field::fields);
-    } else if constexpr (requires { typename Field::value_type; field.begin(); }) {
+    } else if constexpr (requires {
+                           typename Field::value_type;
+                           field.begin();
+                         }) {
       if constexpr (!std::is_same_v<typename Field::value_type, char>)
         for (const auto& element : field) self(self, element);
     }
@@ -74,7 +79,10 @@ bool update_children(Kind& kind, F&& f) {
       field = std::move(next);
     } else if constexpr (requires { Field::fields; }) {
       std::apply([&](auto... member) { (self(self, field.*member), ...); }, Field::fields);
-    } else if constexpr (requires { typename Field::value_type; field.begin(); }) {
+    } else if constexpr (requires {
+                           typename Field::value_type;
+                           field.begin();
+                         }) {
       if constexpr (!std::is_same_v<typename Field::value_type, char>)
         for (auto& element : field) self(self, element);
     }

@@ -4,7 +4,6 @@
 #pragma once
 #include <attune/dtype.hpp>
 #include <attune/source.hpp>
-
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -24,8 +23,7 @@ class Expr {
  public:
   Expr() = default;
   template <class Kind>
-    requires(!std::is_same_v<std::decay_t<Kind>, Expr>)
-  explicit Expr(Kind kind, Span span = {});
+  requires(!std::is_same_v<std::decay_t<Kind>, Expr>) explicit Expr(Kind kind, Span span = {});
   explicit operator bool() const { return node_ != nullptr; }
   const Node* operator->() const { return node_.get(); }
   const Node& operator*() const { return *node_; }
@@ -172,8 +170,8 @@ struct Node {
 };
 
 template <class K>
-  requires(!std::is_same_v<std::decay_t<K>, Expr>)
-Expr::Expr(K kind, Span span) : node_(std::make_shared<const Node>(Node{Kind(std::move(kind)), span})) {}
+requires(!std::is_same_v<std::decay_t<K>, Expr>) Expr::Expr(K kind, Span span)
+    : node_(std::make_shared<const Node>(Node{Kind(std::move(kind)), span})) {}
 
 inline bool operator==(const Expr& a, const Expr& b) {
   if (a.node_ == b.node_) return true;
@@ -232,8 +230,8 @@ struct Kernel {
   std::vector<Item> items;  ///< functions and definitions in written order
   Span span, name_span;
   friend bool operator==(const Kernel& a, const Kernel& b) {
-    return a.name == b.name && a.type_variables == b.type_variables && a.params == b.params &&
-           a.results == b.results && a.items == b.items;
+    return a.name == b.name && a.type_variables == b.type_variables && a.params == b.params && a.results == b.results &&
+           a.items == b.items;
   }
 };
 struct Use {

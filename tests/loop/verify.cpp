@@ -169,7 +169,8 @@ TEST_CASE("loop verify: statements", "[loop]") {
   rejects("reads the destination", [](Attention& a) {
     at<loop::Contract>(a.stream(), 1).a = read(a.S, {ix(a.i), ix(a.j)});
   });
-  rejects("the scale is no read", [](Attention& a) { at<loop::Contract>(a.stream(), 9).scale = tensor::unary(tensor::UnaryOp::exp, F(2)); });
+  rejects("the scale is no read",
+          [](Attention& a) { at<loop::Contract>(a.stream(), 9).scale = tensor::unary(tensor::UnaryOp::exp, F(2)); });
   rejects("neither a read nor a product",
           [](Attention& a) { at<loop::Contract>(a.stream(), 9).scale = read(a.r, {ix(a.i)}) + read(a.l, {ix(a.i)}); });
   rejects("the scale mentions the contracted index", [](Attention& a) {

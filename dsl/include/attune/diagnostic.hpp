@@ -2,7 +2,6 @@
 // Diagnostics as data, Result<T>, and the one exception type. Rendering is late (render()).
 #pragma once
 #include <attune/source.hpp>
-
 #include <cassert>
 #include <exception>
 #include <optional>
@@ -26,10 +25,10 @@ struct Diagnostic {
   Severity severity = Severity::error;
   std::string code;
   std::string message;
-  Source source;             ///< empty name: no program position
-  Span span;                 ///< primary place
-  std::string span_text;     ///< text beside the primary caret
-  std::vector<Label> labels; ///< further places
+  Source source;              ///< empty name: no program position
+  Span span;                  ///< primary place
+  std::string span_text;      ///< text beside the primary caret
+  std::vector<Label> labels;  ///< further places
   std::vector<std::string> notes;
   std::string help;
   // Call-time findings (all optional):
@@ -71,7 +70,7 @@ class [[nodiscard]] Result {
  public:
   Result(T value) : value_(std::move(value)) {}  // NOLINT: implicit on purpose
   Result(T value, Diagnostics warnings) : value_(std::move(value)), diagnostics_(std::move(warnings)) {}
-  Result(Diagnostic error) { diagnostics_.push_back(std::move(error)); }  // NOLINT
+  Result(Diagnostic error) { diagnostics_.push_back(std::move(error)); }                           // NOLINT
   Result(Diagnostics errors) : diagnostics_(std::move(errors)) { assert(!diagnostics_.empty()); }  // NOLINT
 
   explicit operator bool() const { return value_.has_value(); }

@@ -2,7 +2,6 @@
 // The standard library: attention variants written in the notation, embedded in the library.
 #pragma once
 #include <attune/program.hpp>
-
 #include <string>
 #include <string_view>
 #include <vector>
