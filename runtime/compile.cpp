@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <attune/version.hpp>
 
+#include "runtime/gpu_code.hpp"
 #include "runtime/key.hpp"
 #include "runtime/layout.hpp"
 #include "runtime/narrow.hpp"
+#include "tensor/fix_dims.hpp"
 #include "tensor/passes.hpp"
 
 namespace attune {
@@ -37,14 +39,16 @@ Result<std::shared_ptr<const tensor::Program>> bind_types(Engine::State& engine,
 
 Machine machine_of(const Target& target) {
   if (target.kind == TargetKind::cpu) return cpu::host().machine();
+  if (target.kind == TargetKind::cuda)
+    if (const auto device = cuda::find_device(target.device)) return (*device)->target.machine();
   // The interpreter runs any schedule: a fixed machine makes its results the same everywhere.
   Machine machine;
   machine.name = "interpreter";
   return machine;
 }
 
-/// The loop kernel, verified and observed: desugar, stream, choose, lower and the passes.
-Result<loop::Lowered> lower(Engine::State& engine, const Unit& unit, const tensor::Program& program,
+/// The loop kernel, verified and observed: fix sizes, desugar, stream, choose, lower and the passes.
+Result<loop::Lowered> lower(Engine::State& engine, const Unit& unit, const tensor::Program& program, const Sizes& fixed,
                             const loop::LayoutFacts& layout, int index_bits) {
   loop::LowerOptions options;
   options.machine = machine_of(unit.target);
@@ -57,7 +61,7 @@ Result<loop::Lowered> lower(Engine::State& engine, const Unit& unit, const tenso
     options.observer = [&](std::string_view step, double milliseconds, std::function<std::string()> text) {
       engine.observe(step, milliseconds, std::move(text));
     };
-  Result<loop::Lowered> lowered = loop::build(program, options);
+  Result<loop::Lowered> lowered = loop::build(fixed.empty() ? program : tensor::fix_dims(program, fixed), options);
   if (!lowered) return lowered.diagnostics();
   if (engine.settings.verify)
     if (std::string wrong = loop::verify(lowered->kernel); !wrong.empty()) return malformed("lower", wrong);
@@ -138,26 +142,37 @@ Result<CodeFound> find_code(Engine::State& engine, const loop::Kernel& kernel) {
 
 Result<std::shared_ptr<const Variant>> make_variant(Engine::State& engine, Unit& unit, const Types& types,
                                                     const std::shared_ptr<const tensor::Program>& program,
-                                                    const loop::LayoutFacts& layout, int index_bits,
+                                                    const Sizes& fixed, const loop::LayoutFacts& layout, int index_bits,
                                                     VariantFound& found) {
   const Stopwatch watch;
   auto variant = std::make_shared<Variant>();
   variant->types = types;
+  variant->fixed = fixed;
   variant->layout = layout;
   variant->index_bits = index_bits;
   variant->program = program;
-  Result<loop::Lowered> lowered = lower(engine, unit, *program, layout, index_bits);
+  Result<loop::Lowered> lowered = lower(engine, unit, *program, fixed, layout, index_bits);
   if (!lowered) return lowered.diagnostics();
   variant->lowered = *std::move(lowered);
   note_account(unit, variant->lowered);
   const double lowering = watch.milliseconds();
+  const auto note = [&](const auto& code) {
+    found.cache = code.cache;
+    found.compile_ms = code.cache == "miss" ? lowering + code.compile_ms : 0;
+    found.load_ms = code.load_ms + (code.cache == "disk" ? lowering : 0);
+  };
   if (unit.target.kind == TargetKind::cpu) {
     Result<CodeFound> code = find_code(engine, variant->lowered.kernel);
     if (!code) return code.diagnostics();
     variant->code = code->code;
-    found.cache = code->cache;
-    found.compile_ms = code->cache == "miss" ? lowering + code->compile_ms : 0;
-    found.load_ms = code->load_ms + (code->cache == "disk" ? lowering : 0);
+    note(*code);
+  } else if (unit.target.kind == TargetKind::cuda) {
+    const auto device = cuda::find_device(unit.target.device);
+    if (!device) return device.diagnostics();
+    Result<GpuCodeFound> code = find_gpu_code(engine, variant->lowered.kernel, **device);
+    if (!code) return code.diagnostics();
+    variant->gpu = code->code;
+    note(*code);
   } else {
     found.cache = "miss";
     found.compile_ms = lowering;
@@ -183,15 +198,28 @@ Types some_types(const Unit& unit) {
   return types;
 }
 
+/// The dims whose sizes a variant is made for, with what `size_of` says of each.
+template <class F>
+Sizes fixed_sizes(const Unit& unit, const tensor::Program& program, F&& size_of) {
+  Sizes sizes;
+  if (unit.target.kind != TargetKind::cuda) return sizes;
+  for (const Sym& dim : tensor::fixed_dims(program)) sizes[dim.text()] = size_of(dim);
+  return sizes;
+}
+
 Result<loop::Lowered> lower_contiguous(Engine::State& engine, const Unit& unit) {
   Result<std::shared_ptr<const tensor::Program>> typed = bind_types(engine, unit, some_types(unit));
   if (!typed) return typed.diagnostics();
-  return lower(engine, unit, **typed, contiguous_facts(**typed), 32);
+  const loop::LayoutFacts layout = contiguous_facts(**typed);
+  // No call says the sizes yet: the depth that schedules assume, too.
+  const Sizes fixed = fixed_sizes(unit, **typed, [&](const Sym&) { return layout.depth_hint; });
+  return lower(engine, unit, **typed, fixed, layout, 32);
 }
 
 Result<std::shared_ptr<Unit>> make_unit(Engine::State& engine, const Program& program, const CompileOptions& options,
                                         const Target& target) {
   auto unit = std::make_shared<Unit>(options, target, engine.settings.memory_cache_entries);
+  unit->program = program;
   if (engine.observed()) engine.observe("parse", 0, [program] { return program.text(); });
   const Stopwatch watch;
   Result<tensor::Program> inferred = infer(program.module(), options.kernel);
@@ -219,8 +247,13 @@ Result<std::shared_ptr<Unit>> make_unit(Engine::State& engine, const Program& pr
   return unit;
 }
 
-/// Whether a target that needs libLLVM has it.
+/// What a target needs and does not have: libLLVM, or a GPU with its driver and compiler.
 std::optional<Diagnostic> missing(const Target& target) {
+  if (target.kind == TargetKind::cuda) {
+    if (const auto device = cuda::find_device(target.device); !device) return device.diagnostics()[0];
+    if (cuda::nvrtc::api() == nullptr) return cuda::nvrtc::missing();
+    return cuda::not_generated();
+  }
   if (target.kind != TargetKind::cpu || cpu::llvm_report().version != 0) return std::nullopt;
   Diagnostic diagnostic;
   diagnostic.code = "A0603";
@@ -262,6 +295,11 @@ Target resolve(const Target& target) {
   return {cpu::llvm_report().version != 0 ? TargetKind::cpu : TargetKind::interpreter};
 }
 
+Target best_target() {
+  if (cuda::missing_for(0).empty()) return {TargetKind::cuda};
+  return resolve(Target{});
+}
+
 Result<std::shared_ptr<Unit>> prepare(Engine::State& engine, const Program& program, const CompileOptions& options) {
   const Target target = resolve(options.target);
   if (std::optional<Diagnostic> diagnostic = missing(target)) return *std::move(diagnostic);
@@ -284,19 +322,29 @@ Result<std::shared_ptr<const tensor::Program>> typed_program(Engine::State& engi
 }
 
 Result<VariantFound> variant_for(Engine::State& engine, Unit& unit, const Types& types,
-                                 const std::shared_ptr<const tensor::Program>& program, const Binding& binding) {
+                                 const std::shared_ptr<const tensor::Program>& program, const Binding& binding,
+                                 bool may_make) {
   const int index_bits = fits_in_32_bits(*program, binding) ? 32 : 64;
+  const Sizes fixed = fixed_sizes(unit, *program, [&](const Sym& dim) { return binding.dims.at(dim); });
   {
     const std::lock_guard lock(unit.mutex);
     for (const auto& variant : unit.variants)
-      if (variant->index_bits == index_bits && variant->types == types &&
+      if (variant->index_bits == index_bits && variant->types == types && variant->fixed == fixed &&
           layout_fits(variant->layout, *program, binding))
         return VariantFound{variant};
   }
+  if (!may_make) {
+    Diagnostic diagnostic;
+    diagnostic.code = "A0610";
+    diagnostic.message = fmt::format("`{}` would have to be compiled while its stream is captured", unit.open.name);
+    diagnostic.help = "make the same call once before the capture";
+    return diagnostic;
+  }
   VariantFound found;
   const loop::LayoutFacts layout = layout_facts(*program, binding);
-  auto made = unit.flights.get(variant_key(types, layout, index_bits),
-                               [&] { return make_variant(engine, unit, types, program, layout, index_bits, found); });
+  auto made = unit.flights.get(variant_key(types, fixed, layout, index_bits), [&] {
+    return make_variant(engine, unit, types, program, fixed, layout, index_bits, found);
+  });
   if (!made) return made.diagnostics();
   found.variant = made->value;
   if (made->made) {

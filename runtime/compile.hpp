@@ -8,8 +8,11 @@
 
 namespace attune {
 
-/// What an automatic target stands for on this machine.
+/// What an automatic target stands for while tensors lie in the host's memory.
 Target resolve(const Target& target);
+/// The target that runs fastest here, where the caller moves the tensors: a GPU that can be used, else resolve({}).
+/// Silent, and quick where there is no driver.
+Target best_target();
 
 /// Program and options to a unit: inferred and checked. Where the options could be impossible (require_fused, schedule)
 /// or somebody observes, it is also lowered once for contiguous inputs, so that it fails here and not at its first
@@ -31,9 +34,11 @@ struct VariantFound {
   double compile_ms = 0;              ///< lowering, emission and compilation, where code was compiled
   double load_ms = 0;                 ///< everything where it came from disk, else loading
 };
-/// The variant for a call, made where there is none that fits. `binding` is of typed_program(unit, types).
+/// The variant for a call, made where there is none that fits, or A0610 where that must not be. `binding` is of
+/// typed_program(unit, types).
 Result<VariantFound> variant_for(Engine::State& engine, Unit& unit, const Types& types,
-                                 const std::shared_ptr<const tensor::Program>& program, const Binding& binding);
+                                 const std::shared_ptr<const tensor::Program>& program, const Binding& binding,
+                                 bool may_make = true);
 
 /// Milliseconds since a start.
 class Stopwatch {

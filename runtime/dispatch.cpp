@@ -15,7 +15,7 @@
 namespace attune {
 namespace {
 
-constexpr std::uint64_t alignment = 64;
+constexpr std::uint64_t alignment = 64, gpu_alignment = 256;
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 47;  ///< no address space has more
 
 Diagnostic out_of_memory(const std::string& what) {
@@ -59,7 +59,8 @@ bool same_value(const Argument& a, const Argument& b) {
   if (a.value.index() != b.value.index()) return false;
   if (const auto* tensor = std::get_if<TensorRef>(&a.value)) {
     const auto& other = std::get<TensorRef>(b.value);
-    return tensor->dtype == other.dtype && tensor->shape == other.shape && tensor->strides == other.strides;
+    return tensor->dtype == other.dtype && tensor->shape == other.shape && tensor->strides == other.strides &&
+           tensor->device == other.device;
   }
   return a.value.index() == 1   ? std::get<double>(a.value) == std::get<double>(b.value)
          : a.value.index() == 2 ? std::get<std::int64_t>(a.value) == std::get<std::int64_t>(b.value)
@@ -128,6 +129,7 @@ Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Variant> var
   plan->arguments = arguments;
   const loop::Kernel& kernel = plan->variant->lowered.kernel;
   const tensor::Program& program = *plan->variant->program;
+  const std::uint64_t granule = plan->variant->gpu ? gpu_alignment : alignment;
 
   for (const Argument& argument : arguments) {
     Plan::Extent extent;
@@ -166,7 +168,7 @@ Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Variant> var
       if (bytes > most_bytes || plan->temporary_bytes + bytes > most_bytes)
         return out_of_memory(fmt::format("`{}` would have to be stored ({})", buffer.sym.text(), buffer.why));
       pointer.offset = plan->temporary_bytes;
-      plan->temporary_bytes += (bytes + alignment - 1) / alignment * alignment;
+      plan->temporary_bytes += (bytes + granule - 1) / granule * granule;
       const std::vector<std::int64_t> strides = contiguous_strides(shape);
       plan->strides.insert(plan->strides.end(), strides.begin(), strides.end());
       plan->extents.insert(plan->extents.end(), shape.begin(), shape.end());
@@ -186,6 +188,17 @@ Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Variant> var
       }
     }
     plan->pointers.push_back(pointer);
+  }
+  if (const cuda::Loaded* code = plan->variant->gpu.get()) {
+    plan->words = cuda::lay_out(kernel, plan->dims, plan->scalars, plan->strides);
+    if (plan->words.values.size() != code->words || code->launches.size() != kernel.nests.size())
+      return internal(fmt::format("`{}` takes {} words in {} launches, the call has {} in {}", kernel.name, code->words,
+                                  code->launches.size(), plan->words.values.size(), kernel.nests.size()));
+    for (std::size_t k = 0; k < kernel.nests.size(); ++k) {
+      const Result<std::int64_t> blocks = cuda::block_count(kernel, kernel.nests[k], code->launches[k], binding);
+      if (!blocks) return blocks.diagnostics();
+      plan->blocks.push_back(*blocks);
+    }
   }
   return std::shared_ptr<const Plan>(std::move(plan));
 }

@@ -5,6 +5,7 @@
 
 #include "backend/binding.hpp"
 #include "backend/cpu/cpu.hpp"
+#include "backend/cuda/call.hpp"
 
 namespace attune {
 
@@ -31,9 +32,14 @@ struct Plan {
   };
   std::vector<Pointer> pointers;
   std::uint64_t temporary_bytes = 0;
+
+  // cuda only:
+  cuda::Words words;                 ///< addresses open
+  std::vector<std::int64_t> blocks;  ///< of each nest's launch
 };
 
-/// Lays out a call of a CPU variant. Errors: temporaries beyond what can be addressed (A0607).
+/// Lays out a call of a variant with code. Errors: temporaries beyond what can be addressed (A0607), more blocks than a
+/// GPU launches (A0608).
 Result<std::shared_ptr<const Plan>> make_plan(std::shared_ptr<const Variant> variant, const Binding& binding,
                                               const Arguments& arguments);
 
@@ -42,5 +48,13 @@ bool same_call(const Plan& plan, const Arguments& arguments);
 
 /// Runs all nests; the call's out-of-range flag. Nothing has been written where it fails (A0607: no memory).
 Result<bool> execute(Engine::State& engine, const Plan& plan, const Arguments& arguments);
+
+/// The same on a GPU: queues all nests on the stream of the options; the flag is false unless they say to wait. Errors:
+/// a workspace that is too small or needs memory while its stream is captured (A0610), the driver's (A0606, A0607).
+Result<bool> launch(Engine::State& engine, const Plan& plan, const Arguments& arguments, const RunOptions& options);
+/// Bytes of RunOptions::workspace for a call of this plan.
+std::uint64_t workspace_bytes(const Plan& plan);
+/// Whether a graph is being captured on the stream.
+bool is_capturing(int device, void* stream);
 
 }  // namespace attune

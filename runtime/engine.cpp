@@ -22,7 +22,8 @@ Engine::State::State(EngineOptions chosen)
       executor(options.executor ? options.executor : std::make_shared<ThreadPool>(settings.threads)),
       disk(make_disk_cache(settings)),
       units(settings.memory_cache_entries),
-      codes(settings.memory_cache_entries) {}
+      codes(settings.memory_cache_entries),
+      gpu_codes(settings.memory_cache_entries) {}
 
 void Engine::State::observe(std::string_view stage, double milliseconds, std::function<std::string()> text) {
   const std::lock_guard lock(observer_mutex_);

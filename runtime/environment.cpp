@@ -2,9 +2,11 @@
 // What `attune env` prints: libraries, processor, threads, caches and switches of this machine and engine.
 #include <fmt/format.h>
 
+#include <attune/device.hpp>
 #include <attune/version.hpp>
 #include <fstream>
 
+#include "backend/cuda/device.hpp"
 #include "runtime/compile.hpp"
 #include "runtime/cores.hpp"
 #include "runtime/key.hpp"
@@ -24,6 +26,31 @@ Engine::Finding llvm() {
   std::string detail = "not found; warning: `auto` runs the interpreter, which is slow (install libllvm19)";
   for (const std::string& tried : report.tried) detail += "; tried " + tried;
   return {"libLLVM", false, detail};
+}
+
+Engine::Finding library(const char* what, const cuda::LibraryReport& report) {
+  if (report.found()) return {what, true, fmt::format("{} at {}", report.version, report.path)};
+  std::string detail = "not found; without it there is no target `cuda`";
+  for (const std::string& tried : report.tried) detail += "; tried " + tried;
+  return {what, false, detail};
+}
+
+void add_gpus(std::vector<Engine::Finding>& findings) {
+  findings.push_back(library("CUDA driver", cuda::driver::report()));
+  findings.push_back(library("NVRTC", cuda::nvrtc_report()));
+  const std::vector<GpuInfo> devices = gpus();
+  // The driver's own finding says why there is none, unless it is there.
+  if (devices.empty() && cuda::driver::report().found()) findings.push_back({"GPU", false, cuda::missing_for(0)});
+  for (const GpuInfo& gpu : devices) {
+    const auto size = [](std::int64_t bytes) { return size_text(static_cast<std::uint64_t>(bytes)); };
+    std::string detail = fmt::format(
+        "{} ({}), {} memory, {} processors, shared memory {} a block and {} a processor, {} registers, L2 {}", gpu.name,
+        gpu.arch, size_text(gpu.memory_bytes), gpu.processors, size(gpu.shared_per_block),
+        size(gpu.shared_per_processor), gpu.registers_per_processor, size(gpu.l2_bytes));
+    if (!gpu.problem.empty()) detail += "; cannot be used: " + gpu.problem;
+    findings.push_back({fmt::format("GPU {}", gpu.index), gpu.problem.empty(), detail});
+  }
+  if (const auto refused = cuda::not_generated()) findings.push_back({"target cuda", false, refused->message});
 }
 
 Engine::Finding processor() {
@@ -64,7 +91,9 @@ Engine::Finding huge_pages() {
 std::vector<Engine::Finding> Engine::environment() const {
   std::vector<Finding> findings;
   findings.push_back({"attune", true, build_identity()});
-  findings.push_back({"target auto", cpu::llvm_report().version != 0, "means " + resolve(Target{}).text()});
+  const Target best = best_target();
+  findings.push_back({"target auto", best.kind != TargetKind::interpreter, "means " + best.text()});
+  add_gpus(findings);
   findings.push_back(llvm());
   findings.push_back(processor());
   findings.push_back({"CPU features", !cpu::host().features.empty(), cpu::host().features});

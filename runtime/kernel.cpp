@@ -10,6 +10,7 @@
 #include "backend/reference/reference.hpp"
 #include "runtime/compile.hpp"
 #include "runtime/layout.hpp"
+#include "runtime/place.hpp"
 
 namespace attune {
 namespace {
@@ -35,6 +36,8 @@ Result<Checked> check(const Kernel::State& kernel, const Arguments& arguments, b
         diagnostic.help = "choose its value when the kernel is compiled: `CompileOptions::consts`";
         return diagnostic;
       }
+  if (Diagnostics errors = check_places(kernel.unit->open, arguments, kernel.unit->target); !errors.empty())
+    return errors;
   Checked checked;
   Result<Types> types = infer_types(kernel.unit->open, arguments, kernel.unit->options.types);
   if (!types) return types.diagnostics();
@@ -72,7 +75,44 @@ std::shared_ptr<const Variant> last_used(const Kernel::State& kernel) {
   return kernel.used.empty() ? nullptr : kernel.used.back();
 }
 
-Result<RunReport> run_checked(Kernel::State& kernel, const Checked& checked, const Arguments& arguments) {
+/// An automatic kernel's counterpart on a GPU, made where there is none.
+Result<std::shared_ptr<Kernel::State>> on_gpu(Kernel::State& kernel, int device) {
+  {
+    const std::lock_guard lock(kernel.mutex);
+    if (const auto found = kernel.on_gpus.find(device); found != kernel.on_gpus.end()) return found->second;
+  }
+  CompileOptions options = kernel.unit->options;
+  options.target = {TargetKind::cuda, device};
+  Result<std::shared_ptr<Unit>> unit = prepare(*kernel.engine, *kernel.unit->program, options);
+  if (!unit) return unit.diagnostics();
+  const std::lock_guard lock(kernel.mutex);
+  auto& made = kernel.on_gpus[device];
+  if (!made) made = std::make_shared<Kernel::State>(kernel.engine, *std::move(unit));
+  return made;
+}
+
+/// The kernel that a call runs on: an automatic one follows the tensors.
+Result<std::shared_ptr<Kernel::State>> kernel_for(const std::shared_ptr<Kernel::State>& kernel,
+                                                  const Arguments& arguments) {
+  if (kernel->unit->options.target.kind == TargetKind::automatic)
+    if (const std::optional<int> device = gpu_of(arguments)) return on_gpu(*kernel, *device);
+  return kernel;
+}
+
+/// Whether code may be compiled and loaded during a call.
+bool may_make(const Kernel::State& kernel, const RunOptions& options) {
+  return kernel.unit->target.kind != TargetKind::cuda || !is_capturing(kernel.unit->target.device, options.stream);
+}
+
+/// Runs a plan on the processor or the GPU of its variant.
+Result<bool> execute(const Kernel::State& kernel, const Plan& plan, const Arguments& arguments,
+                     const RunOptions& options) {
+  return plan.variant->gpu ? launch(*kernel.engine, plan, arguments, options)
+                           : execute(*kernel.engine, plan, arguments);
+}
+
+Result<RunReport> run_checked(Kernel::State& kernel, const Checked& checked, const Arguments& arguments,
+                              const RunOptions& options) {
   RunReport report;
   if (kernel.unit->target.kind == TargetKind::reference) {
     const Stopwatch watch;
@@ -82,8 +122,8 @@ Result<RunReport> run_checked(Kernel::State& kernel, const Checked& checked, con
     report.run_ms = watch.milliseconds();
     return report;
   }
-  Result<VariantFound> found =
-      variant_for(*kernel.engine, *kernel.unit, checked.types, checked.program, checked.binding);
+  Result<VariantFound> found = variant_for(*kernel.engine, *kernel.unit, checked.types, checked.program,
+                                           checked.binding, may_make(kernel, options));
   if (!found) return found.diagnostics();
   report.cache = found->cache;
   report.compile_ms = found->compile_ms;
@@ -98,7 +138,7 @@ Result<RunReport> run_checked(Kernel::State& kernel, const Checked& checked, con
   } else {
     auto plan = make_plan(found->variant, checked.binding, arguments);
     if (!plan) return plan.diagnostics();
-    const Result<bool> outcome = execute(*kernel.engine, **plan, arguments);
+    const Result<bool> outcome = execute(kernel, **plan, arguments, options);
     if (!outcome) return outcome.diagnostics();
     report.out_of_range = *outcome;
     keep_plan(kernel, *plan);
@@ -114,7 +154,9 @@ const std::string& Kernel::name() const { return state_->unit->open.name; }
 Target Kernel::target() const { return state_->unit->target; }
 
 Result<CallShapes> Kernel::shapes(const Arguments& arguments) const {
-  Result<Checked> checked = check(*state_, arguments, false);
+  const auto chosen = kernel_for(state_, arguments);
+  if (!chosen) return chosen.diagnostics();
+  Result<Checked> checked = check(**chosen, arguments, false);
   if (!checked) return checked.diagnostics();
   CallShapes shapes;
   for (const Sym& dim : checked->program->dims)
@@ -128,26 +170,47 @@ Result<CallShapes> Kernel::shapes(const Arguments& arguments) const {
   return shapes;
 }
 
-Result<RunReport> Kernel::run(const Arguments& arguments) const {
+Result<RunReport> Kernel::run(const Arguments& arguments, const RunOptions& options) const {
   try {
-    if (const std::shared_ptr<const Plan> plan = find_plan(*state_, arguments)) {
+    const auto chosen = kernel_for(state_, arguments);
+    if (!chosen) return chosen.diagnostics();
+    State& kernel = **chosen;
+    if (const std::shared_ptr<const Plan> plan = find_plan(kernel, arguments)) {
       const Stopwatch watch;
-      const Result<bool> outcome = execute(*state_->engine, *plan, arguments);
+      const Result<bool> outcome = execute(kernel, *plan, arguments, options);
       if (!outcome) return outcome.diagnostics();
       RunReport report;
       report.out_of_range = *outcome;
       report.run_ms = watch.milliseconds();
       return report;
     }
-    Result<Checked> checked = check(*state_, arguments, true);
+    Result<Checked> checked = check(kernel, arguments, true);
     if (!checked) return checked.diagnostics();
-    return run_checked(*state_, *checked, arguments);
+    return run_checked(kernel, *checked, arguments, options);
   } catch (const std::bad_alloc&) {
     Diagnostic diagnostic;
     diagnostic.code = "A0607";
     diagnostic.message = fmt::format("out of memory while running `{}`", name());
     return diagnostic;
   }
+}
+
+Result<std::uint64_t> Kernel::workspace_bytes(const Arguments& arguments) const {
+  const auto chosen = kernel_for(state_, arguments);
+  if (!chosen) return chosen.diagnostics();
+  State& kernel = **chosen;
+  if (kernel.unit->target.kind != TargetKind::cuda) return std::uint64_t{0};
+  if (const std::shared_ptr<const Plan> plan = find_plan(kernel, arguments)) return attune::workspace_bytes(*plan);
+  Result<Checked> checked = check(kernel, arguments, true);
+  if (!checked) return checked.diagnostics();
+  Result<VariantFound> found =
+      variant_for(*kernel.engine, *kernel.unit, checked->types, checked->program, checked->binding);
+  if (!found) return found.diagnostics();
+  note_use(kernel, found->variant);
+  auto plan = make_plan(found->variant, checked->binding, arguments);
+  if (!plan) return plan.diagnostics();
+  keep_plan(kernel, *plan);
+  return attune::workspace_bytes(**plan);
 }
 
 bool Kernel::fused() const { return materialised().empty(); }
@@ -173,15 +236,34 @@ std::vector<std::string> Kernel::specialisations() const {
   for (const auto& [scalar, value] : unit.options.consts) lines.push_back(fmt::format("const {} = {}", scalar, value));
   if (unit.options.trusted) lines.push_back("gathers are not checked (trusted)");
   if (!variant) return lines;
+  for (const auto& [dim, size] : variant->fixed) lines.push_back(fmt::format("dim {} = {}", dim, size));
   for (std::string& fact : describe(variant->layout)) lines.push_back(std::move(fact));
   lines.push_back(fmt::format("schedule for rows of {} elements", variant->layout.depth_hint));
   lines.push_back(fmt::format("indices of {} bits", variant->index_bits));
   return lines;
 }
 
+std::vector<LaunchUsage> Kernel::usage() const {
+  std::vector<LaunchUsage> out;
+  const std::shared_ptr<const Variant> variant = last_used(*state_);
+  if (!variant || !variant->gpu) return out;
+  for (std::size_t k = 0; k < variant->gpu->launches.size(); ++k) {
+    const cuda::Launch& launch = variant->gpu->launches[k];
+    const cuda::FunctionUsage& usage = variant->gpu->functions[k].usage;
+    out.push_back({launch.function, launch.threads, usage.registers, usage.spill_stores + usage.spill_loads,
+                   usage.stack_bytes, usage.shared_bytes + launch.shared_bytes, usage.losses});
+  }
+  return out;
+}
+
 int Kernel::compile_count() const {
   const std::lock_guard lock(state_->mutex);
-  return static_cast<int>(state_->used.size());
+  auto count = state_->used.size();
+  for (const auto& [device, kernel] : state_->on_gpus) {
+    const std::lock_guard its_lock(kernel->mutex);
+    count += kernel->used.size();
+  }
+  return static_cast<int>(count);
 }
 
 }  // namespace attune

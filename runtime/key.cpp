@@ -11,6 +11,7 @@
 #include <attune/version.hpp>
 #include <cstring>
 
+#include "backend/cuda/nvrtc.hpp"
 #include "runtime/hash.hpp"
 #include "runtime/layout.hpp"
 #include "syntax/ast.hpp"
@@ -74,6 +75,21 @@ std::string extents_text(const std::vector<tensor::Expr>& extents) {
   return text;
 }
 
+/// The loop kernel, its schedule, and what its text leaves out.
+std::string kernel_key(const loop::Kernel& kernel) {
+  std::string key = fmt::format("bits {} trusted {}\n", kernel.index_bits, kernel.trusted);
+  for (const auto& [choice, value] : kernel.schedule.values()) key += fmt::format("schedule {} = {}\n", choice, value);
+  // What the kernel's text may leave out of its leaves; the types of all other expressions follow from these.
+  for (const Sym& dim : kernel.dims) key += fmt::format("dim {}\n", dim.text());
+  for (std::size_t k = 0; k < kernel.scalars.size(); ++k)
+    key += fmt::format("scalar {} {}\n", kernel.scalars[k].text(), name(kernel.scalar_types[k].dtype));
+  for (const loop::Buffer& buffer : kernel.buffers)
+    key += fmt::format("buffer {} {} [{}] role {} unit {} presence {}\n", buffer.sym.text(), name(buffer.dtype),
+                       extents_text(buffer.extents), static_cast<int>(buffer.role), buffer.unit_axis,
+                       buffer.presence ? buffer.presence.text() : "-");
+  return key + loop::print(kernel);
+}
+
 }  // namespace
 
 const std::string& build_identity() {
@@ -97,29 +113,29 @@ std::string unit_key(const Program& program, const CompileOptions& options, cons
   return key;
 }
 
-std::string variant_key(const std::map<std::string, DType>& types, const loop::LayoutFacts& layout, int index_bits) {
+std::string variant_key(const std::map<std::string, DType>& types, const std::map<std::string, std::int64_t>& fixed,
+                        const loop::LayoutFacts& layout, int index_bits) {
   std::string key = fmt::format("bits {}\ndepth {}\n", index_bits, layout.depth_hint);
   for (const auto& [variable, dtype] : types) key += fmt::format("type {} = {}\n", variable, name(dtype));
+  for (const auto& [dim, size] : fixed) key += fmt::format("dim {} = {}\n", dim, size);
   for (const std::string& fact : describe(layout)) key += fact + "\n";
   return key;
 }
 
 std::string code_key(const loop::Kernel& kernel, const cpu::CpuTarget& target) {
-  std::string key = fmt::format("attune {}\nllvm {}\ncpu {} {} {} lanes {} registers {} f16c {} bf16 {} l1 {} l2 {}\n",
-                                build_identity(), cpu::llvm_identity(), static_cast<int>(target.isa), target.name,
-                                target.features, target.vector_lanes, target.vector_registers, target.f16c,
-                                target.avx512_bf16, target.l1_bytes, target.l2_bytes);
-  key += fmt::format("bits {} trusted {}\n", kernel.index_bits, kernel.trusted);
-  for (const auto& [choice, value] : kernel.schedule.values()) key += fmt::format("schedule {} = {}\n", choice, value);
-  // What the kernel's text may leave out of its leaves; the types of all other expressions follow from these.
-  for (const Sym& dim : kernel.dims) key += fmt::format("dim {}\n", dim.text());
-  for (std::size_t k = 0; k < kernel.scalars.size(); ++k)
-    key += fmt::format("scalar {} {}\n", kernel.scalars[k].text(), name(kernel.scalar_types[k].dtype));
-  for (const loop::Buffer& buffer : kernel.buffers)
-    key += fmt::format("buffer {} {} [{}] role {} unit {} presence {}\n", buffer.sym.text(), name(buffer.dtype),
-                       extents_text(buffer.extents), static_cast<int>(buffer.role), buffer.unit_axis,
-                       buffer.presence ? buffer.presence.text() : "-");
-  return key + loop::print(kernel);
+  return fmt::format("attune {}\nllvm {}\ncpu {} {} {} lanes {} registers {} f16c {} bf16 {} l1 {} l2 {}\n",
+                     build_identity(), cpu::llvm_identity(), static_cast<int>(target.isa), target.name, target.features,
+                     target.vector_lanes, target.vector_registers, target.f16c, target.avx512_bf16, target.l1_bytes,
+                     target.l2_bytes) +
+         kernel_key(kernel);
+}
+
+std::string code_key(const loop::Kernel& kernel, const cuda::GpuTarget& target) {
+  // The limits count too: what emit() makes may follow them.
+  return fmt::format("attune {}\nnvrtc {}\ngpu {} shared {} {} registers {} processors {} l2 {}\n", build_identity(),
+                     cuda::nvrtc_identity(), target.arch(), target.shared_per_block, target.shared_per_sm,
+                     target.registers_per_sm, target.processors, target.l2_bytes) +
+         kernel_key(kernel);
 }
 
 }  // namespace attune

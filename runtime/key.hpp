@@ -7,6 +7,7 @@
 #include <string>
 
 #include "backend/cpu/cpu.hpp"
+#include "backend/cuda/cuda.hpp"
 #include "loop/passes.hpp"
 
 namespace attune {
@@ -17,9 +18,12 @@ const std::string& build_identity();
 
 /// Program, kernel and options: what two compiles must share to share everything derived.
 std::string unit_key(const Program& program, const CompileOptions& options, const Target& target);
-/// Types, layout facts and integer width of one variant within a unit.
-std::string variant_key(const std::map<std::string, DType>& types, const loop::LayoutFacts& layout, int index_bits);
+/// Types, fixed sizes, layout facts and integer width of one variant within a unit.
+std::string variant_key(const std::map<std::string, DType>& types, const std::map<std::string, std::int64_t>& fixed,
+                        const loop::LayoutFacts& layout, int index_bits);
 /// Build, compiler, processor and the whole scheduled loop nest: equal keys mean equal object code.
 std::string code_key(const loop::Kernel& kernel, const cpu::CpuTarget& target);
+/// The same for a GPU.
+std::string code_key(const loop::Kernel& kernel, const cuda::GpuTarget& target);
 
 }  // namespace attune

@@ -19,6 +19,8 @@ const std::vector<EnvironmentVariable> variables = {
     {"ATTUNE_CACHE_LIMIT", "256M", "size limit of the disk cache in bytes, with an optional K, M or G"},
     {"ATTUNE_CPU", "this machine's", "`avx512`, `avx2` or `generic` lowers the instruction set; it is never raised"},
     {"ATTUNE_LLVM_PATH", "searched", "the libLLVM to load"},
+    {"ATTUNE_CUDA_PATH", "searched", "the driver library (libcuda.so.1) to load"},
+    {"ATTUNE_NVRTC_PATH", "searched", "the libnvrtc to load"},
     {"ATTUNE_POISON", "0",
      "`1` fills temporaries and scratch with NaN bytes before use (finds reads of unwritten memory)"},
     {"ATTUNE_FAULT", "none",
@@ -37,7 +39,8 @@ struct NamedTarget {
 constexpr NamedTarget targets[] = {{TargetKind::automatic, "auto"},
                                    {TargetKind::cpu, "cpu"},
                                    {TargetKind::reference, "reference"},
-                                   {TargetKind::interpreter, "interpreter"}};
+                                   {TargetKind::interpreter, "interpreter"},
+                                   {TargetKind::cuda, "cuda"}};
 
 bool is_off(std::string_view text) { return text == "0" || text == "off" || text == "no" || text == "false"; }
 bool is_on(std::string_view text) { return text == "1" || text == "on" || text == "yes" || text == "true"; }
@@ -67,12 +70,22 @@ std::string default_cache_directory() {
 std::optional<Target> Target::parse(std::string_view text) {
   for (const NamedTarget& target : targets)
     if (target.name == text) return Target{target.kind};
-  return std::nullopt;
+  constexpr std::string_view prefix = "cuda:";
+  if (!text.starts_with(prefix)) return std::nullopt;
+  text.remove_prefix(prefix.size());
+  Target target{TargetKind::cuda};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), target.device);
+  if (error != std::errc{} || end != text.data() + text.size() || target.device < 0) return std::nullopt;
+  return target;
 }
 
 std::string Target::text() const {
   for (const NamedTarget& target : targets)
-    if (target.kind == kind) return std::string(target.name);
+    if (target.kind == kind) {
+      std::string out(target.name);
+      if (device != 0) out += ":" + std::to_string(device);
+      return out;
+    }
   return "?";
 }
 

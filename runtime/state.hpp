@@ -6,9 +6,11 @@
 #include <mutex>
 
 #include "backend/cpu/cpu.hpp"
+#include "backend/cuda/device.hpp"
 #include "loop/passes.hpp"
 #include "runtime/disk_cache.hpp"
 #include "runtime/dispatch.hpp"
+#include "runtime/gpu_scratch.hpp"
 #include "runtime/memory.hpp"
 #include "runtime/options.hpp"
 #include "runtime/single_flight.hpp"
@@ -17,14 +19,19 @@ namespace attune {
 
 using Types = std::map<std::string, DType>;
 
-/// Code for one choice of types, layout facts and integer width. Immutable.
+/// Sizes of dims by name.
+using Sizes = std::map<std::string, std::int64_t>;
+
+/// Code for one choice of types, layout facts, integer width and, on a GPU, sizes of some dims. Immutable.
 struct Variant {
   Types types;
+  Sizes fixed;  ///< of tensor::fixed_dims(), cuda only
   loop::LayoutFacts layout;
   int index_bits = 64;
   std::shared_ptr<const tensor::Program> program;  ///< types bound; its Syms are those of the loop kernel
   loop::Lowered lowered;
-  std::shared_ptr<cpu::Loaded> code;  ///< null for the interpreter
+  std::shared_ptr<cpu::Loaded> code;        ///< cpu only
+  std::shared_ptr<const cuda::Loaded> gpu;  ///< cuda only
 };
 
 /// What a kernel says of itself: the same for all of its variants but the schedule.
@@ -40,8 +47,9 @@ struct Unit {
       : options(std::move(chosen)), target(resolved), flights(most_variants), limit(most_variants) {}
 
   const CompileOptions options;
-  const Target target;   ///< never automatic
-  tensor::Program open;  ///< types not bound yet
+  const Target target;             ///< never automatic
+  std::optional<Program> program;  ///< what was compiled
+  tensor::Program open;            ///< types not bound yet
   Diagnostics warnings;
 
   std::mutex mutex;                        ///< guards the three below
@@ -61,7 +69,9 @@ struct Engine::State {
   const std::unique_ptr<DiskCache> disk;  ///< null where off
   SingleFlight<std::shared_ptr<Unit>> units;
   SingleFlight<std::shared_ptr<cpu::Loaded>> codes;
+  SingleFlight<std::shared_ptr<const cuda::Loaded>> gpu_codes;
   WorkspacePool workspaces;
+  GpuScratchPool gpu_scratch;
 
   bool observed() const { return static_cast<bool>(options.observer); }
   /// One event at a time, whatever thread compiles.
@@ -78,9 +88,11 @@ struct Kernel::State {
   const std::shared_ptr<Engine::State> engine;
   const std::shared_ptr<Unit> unit;
 
-  mutable std::mutex mutex;                          ///< guards the two below
+  mutable std::mutex mutex;                          ///< guards the three below
   std::vector<std::shared_ptr<const Variant>> used;  ///< variants that calls of this kernel needed, in that order
   std::vector<std::shared_ptr<const Plan>> plans;    ///< of the last few kinds of calls, most recent first
+  /// An automatic kernel's counterparts for calls whose tensors lie on a GPU, by the GPU's ordinal.
+  std::map<int, std::shared_ptr<Kernel::State>> on_gpus;
 };
 
 }  // namespace attune

@@ -4,6 +4,7 @@
 #pragma once
 #include <attune/diagnostic.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,16 +16,16 @@ namespace attune::cuda {
 
 /// A GPU to compile for: what the device reports, or, for one that is not here, what its architecture guarantees.
 struct GpuTarget {
-  std::string name;                     ///< "NVIDIA H200", or the architecture
-  int major = 8, minor = 0;             ///< compute capability
-  bool arch_specific = false;           ///< the `a` of sm_90a
-  std::int64_t shared_per_block = 0;    ///< bytes that one block may opt in to
-  std::int64_t shared_per_sm = 0;       ///< bytes
+  std::string name;                   ///< "NVIDIA H200", or the architecture
+  int major = 8, minor = 0;           ///< compute capability
+  bool arch_specific = false;         ///< the `a` of sm_90a
+  std::int64_t shared_per_block = 0;  ///< bytes that one block may opt in to
+  std::int64_t shared_per_sm = 0;     ///< bytes
   std::int64_t registers_per_sm = 65536;
-  int processors = 1;                   ///< streaming multiprocessors
+  int processors = 1;  ///< streaming multiprocessors
   std::int64_t l2_bytes = 0;
-  std::string arch() const;             ///< "sm_80", "sm_90a"
-  Machine machine() const;              ///< the same for choose()
+  std::string arch() const;  ///< "sm_80", "sm_90a"
+  Machine machine() const;   ///< the same for choose()
 };
 
 /// One launch: a nest of the kernel.
@@ -48,10 +49,18 @@ struct Source {
   std::string text;
   std::vector<Launch> launches;  ///< one for each of kernel.nests, in order
   std::size_t words = 0;
+  /// Whether a function may set the out-of-range flag. Where none does, a launch neither clears nor passes it.
+  bool may_flag = true;
 };
 
 /// Error A0402 where the schedule cannot run on the target (names the limit and the value).
 Result<Source> emit(const loop::Kernel& kernel, const GpuTarget& target);
+
+/// A0602 where emit() generates nothing; the target is refused with it before anything else is done.
+std::optional<Diagnostic> not_generated();
+/// What emit() calls from now on, so that what surrounds it can be tested; null: nothing.
+using Generator = Result<Source> (*)(const loop::Kernel&, const GpuTarget&);
+void replace_generator(Generator with);
 
 /// What generated code calls: the device functions, as CUDA C++ with inline PTX. emit() puts it in front of its text.
 std::string_view prelude();

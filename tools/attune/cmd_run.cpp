@@ -10,6 +10,7 @@
 #include "backend/binding.hpp"
 #include "backend/reference/reference.hpp"
 #include "command.hpp"
+#include "on_device.hpp"
 #include "recorder.hpp"
 
 namespace attune::tool {
@@ -91,7 +92,11 @@ int run_command(const Options& o) {
   auto started = std::chrono::steady_clock::now();
   Kernel kernel = expect(engine.compile(s.program, s.compile));
   const auto running = std::chrono::steady_clock::now();
-  RunReport report = expect(kernel.run(s.arguments));
+  OnDevice place(s, kernel.target());
+  RunOptions waiting;
+  waiting.wait = true;
+  RunReport report = expect(kernel.run(place.arguments(), waiting));
+  place.fetch(s);
   recorder().span("run", running);
   double total_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - started).count();
   if (report.out_of_range)
@@ -137,7 +142,7 @@ int run_command(const Options& o) {
   if (o.json) {
     Json out{{"kernel", s.kernel_name},
              {"target", kernel.target().text()},
-             {"device", device_name()},
+             {"device", device_name(kernel.target())},
              {"arch", arch_name(kernel.target())},
              {"dims", dims},
              {"results", results},

@@ -9,6 +9,7 @@
 
 #include "backend/binding.hpp"
 #include "backend/cpu/cpu.hpp"
+#include "backend/cuda/nvrtc.hpp"
 #include "command.hpp"
 #include "loop/passes.hpp"
 #include "recorder.hpp"
@@ -33,6 +34,7 @@ std::string extents_text(const std::vector<tensor::Expr>& extents) {
 loop::LowerOptions lower_options(const Session& s, const Target& target) {
   loop::LowerOptions out;
   if (target.kind == TargetKind::cpu) out.machine = machine_of(s.options).machine();
+  if (target.kind == TargetKind::cuda) out.machine = gpu_of(s.options, target).machine();
   out.layout = contiguous_facts(s.bound);
   out.index_bits = 32;
   if (!s.arguments.empty()) {
@@ -55,15 +57,17 @@ Target shown_target(const Options& o) {
   Target target = chosen_target(o);
   if (!o.arch.empty()) {
     if (target.kind == TargetKind::reference || target.kind == TargetKind::interpreter)
-      usage("the target `" + target.text() + "` does not depend on --arch", "use --target cpu");
-    machine_of(o);  // known at all
-    target = Target{TargetKind::cpu};
+      usage("the target `" + target.text() + "` does not depend on --arch", "use --target cpu or cuda");
+    if (target.kind == TargetKind::automatic) target.kind = named_gpu(o) ? TargetKind::cuda : TargetKind::cpu;
+    if (target.kind == TargetKind::cpu) machine_of(o);  // known at all
   }
   const std::string& stage = o.stage;
   const bool code = stage == "source" || stage == "asm",
              nest = code || stage == "schedule" || stage.starts_with("loop");
+  if (target.kind == TargetKind::automatic) target = nest ? best_target() : attune::resolve(target);
   // Source needs no libLLVM to be shown.
-  if (target.kind == TargetKind::automatic) target = code ? Target{TargetKind::cpu} : attune::resolve(target);
+  if (code && target.kind == TargetKind::interpreter && o.target == "auto") target = Target{TargetKind::cpu};
+  if (nest && target.kind == TargetKind::cuda) gpu_of(o, target);  // here at all
   if (nest && target.kind == TargetKind::reference)
     usage("the target `reference` has no stage `" + stage + "`: it evaluates the formula as `--stage tensor` shows it",
           "use --target cpu or interpreter");
@@ -76,7 +80,7 @@ Target shown_target(const Options& o) {
 }  // namespace
 
 int check_command(const Options& o) {
-  machine_of(o);  // a name that does not exist is an error here too
+  if (!named_gpu(o)) machine_of(o);  // a name that does not exist is an error here too
   Program program = load_program(o);
   auto kernels = program.kernels();
   if (!o.kernel.empty()) kernels = {choose_kernel(program, o)};
@@ -169,7 +173,13 @@ int show_command(const Options& o) {
     throw Shown{};
   };
   try {
-    auto lowered = expect(loop::build(s.bound, options));
+    auto lowered = expect(loop::build(program_for(s, target), options));
+    if (target.kind == TargetKind::cuda) {
+      const cuda::GpuTarget gpu = gpu_of(o, target);
+      const cuda::Source source = expect(cuda::emit(lowered.kernel, gpu));
+      std::cout << (stage == "source" ? source.text : expect(cuda::ptx(source, gpu)));
+      return done;
+    }
     std::string ir = expect(cpu::emit(lowered.kernel, machine_of(o)));
     std::cout << (stage == "source" ? ir : expect(cpu::assembly(ir, machine_of(o))));
   } catch (const Shown&) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backend/cpu/cpu.hpp"
+#include "backend/cuda/cuda.hpp"
 #include "safetensors.hpp"
 #include "tensor/ir.hpp"
 
@@ -48,6 +49,7 @@ struct Options {
   std::string action;          ///< cache
   std::string against;         ///< bench
   int rounds = 0;              ///< bench; 0: as many as fit
+  std::string protocol;        ///< bench on a GPU: "burst" (also ""), "sustained"
 };
 
 /// A failure with its exit code: thrown inside the tool, reported once in main().
@@ -69,10 +71,14 @@ void warn(const Options& options, const Diagnostics& warnings);
 
 Json to_json(const Diagnostics& diagnostics);
 
-/// The machine to compile for: that of --arch, else this one. Usage error for an unknown name.
+/// The processor to compile for: that of --arch, else this one. Usage error for an unknown name and for a GPU's.
 cpu::CpuTarget machine_of(const Options& options);
-/// The processor's name as its maker gives it, for people.
-std::string device_name();
+/// The GPU that --arch names, if it names one. Usage error for an unknown name.
+std::optional<cuda::GpuTarget> named_gpu(const Options& options);
+/// The GPU to compile for: that of --arch, else the target's. Fails where it is not here.
+cuda::GpuTarget gpu_of(const Options& options, const Target& target);
+/// The name of the target's processor or GPU as its maker gives it, for people.
+std::string device_name(const Target& target);
 /// What code of the target is compiled for, as --arch names it.
 std::string arch_name(const Target& target);
 
@@ -127,6 +133,8 @@ std::string one_of(const std::vector<std::string>& names);
 std::vector<std::string> parameter_names(const tensor::Program& program);
 /// The target of --target; usage error for an unknown one.
 Target chosen_target(const Options& options);
+/// The same, `auto` resolved: a usable GPU, else the CPU.
+Target running_target(const Options& options);
 /// Loads inputs (files, --set, --shape, --dtype) or draws them (--random, or `random_default` where no file is given),
 /// binds types and shapes, allocates results.
 void open_inputs(Session& session, std::optional<std::uint64_t> random_default);
@@ -135,6 +143,9 @@ Engine make_engine(const Options& options);
 /// The texts that no stage of an engine makes (tokens, ast, mask), where there is a dump.
 void dump_texts(const Session& session);
 CompileOptions compile_options(const Options& options, const Session& session);
+/// The session's program as code for the target is made of it: on a GPU with the sizes that the code is for, taken from
+/// the inputs, --shape, or else assumed.
+tensor::Program program_for(const Session& session, const Target& target);
 
 /// Sizes, FLOPs of visible elements, bytes of inputs and outputs.
 struct Work {

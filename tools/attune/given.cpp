@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "command.hpp"
+#include "runtime/compile.hpp"
 #include "tensor/passes.hpp"
 
 namespace attune::tool {
@@ -131,9 +132,14 @@ void read_given(Session& s) {
 
 Target chosen_target(const Options& o) {
   if (const auto target = Target::parse(o.target)) return *target;
-  const std::vector<std::string> known = {"auto", "cpu", "interpreter", "reference"};
+  const std::vector<std::string> known = {"auto", "cpu", "cuda", "cuda:1", "interpreter", "reference"};
   const std::string near = did_you_mean(o.target, known);
   usage("--target `" + o.target + "` is unknown", near.empty() ? one_of(known) : "did you mean `" + near + "`?");
+}
+
+Target running_target(const Options& o) {
+  const Target target = chosen_target(o);
+  return target.kind == TargetKind::automatic ? best_target() : target;
 }
 
 void bind_default_types(Session& s) {

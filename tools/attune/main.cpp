@@ -20,13 +20,16 @@ void program_options(CLI::App& app, Options& o) {
 }
 
 void arch_option(CLI::App& app, Options& o) {
-  app.add_option("--arch", o.arch, "compile for a machine that is not here: x86-64-v3, znver4, ...")->check(not_empty);
+  app.add_option("--arch", o.arch, "compile for a machine that is not here: x86-64-v3, znver4, sm_80, sm_90a, ...")
+      ->check(not_empty);
 }
 
 void running_options(CLI::App& app, Options& o) {
   program_options(app, o);
   arch_option(app, o);
-  app.add_option("--target", o.target, "auto (default), cpu, interpreter or reference")->capture_default_str();
+  app.add_option("--target", o.target,
+                 "auto (default: a usable GPU, else the CPU), cpu, cuda, cuda:1, interpreter or reference")
+      ->capture_default_str();
   app.add_option("--inputs", o.inputs, "safetensors files; tensor names are parameter names")->expected(1, -1);
   app.add_option("--shape", o.shape, "sizes of dims that the inputs do not fix: B=1,H=8")->delimiter(',');
   app.add_option("--set", o.set, "a scalar parameter: NAME=VALUE (repeatable)");
@@ -151,6 +154,10 @@ int main(int argc, char** argv) {
   running_options(*bench, o);
   bench->add_option("--rounds", o.rounds, "timed runs (default: about two seconds' worth)")
       ->check(CLI::Range(1, 1000000));
+  bench
+      ->add_option("--protocol", o.protocol,
+                   "on a GPU: burst (default: single launches after a pause each) or sustained (back to back)")
+      ->check(CLI::IsMember({"burst", "sustained"}));
   bench->add_option("--against", o.against,
                     "also time the same with `eigen`: the formula as a sequence of matrix operations");
   auto* env = app.add_subcommand("env", "what was found on this machine: libraries, CPU, caches, standard programs");
@@ -160,10 +167,12 @@ int main(int argc, char** argv) {
   auto* emit = app.add_subcommand("emit", "write compiled code and a C header to link ahead of time");
   compiling_options(*emit, o);
   arch_option(*emit, o);
-  emit->add_option("--output", o.output, "the folder for NAME.o, NAME.ll, NAME.s, NAME.h and NAME.c")
+  emit->add_option("--output", o.output,
+                   "the folder for NAME.o, NAME.ll, NAME.s, NAME.h and NAME.c; on a GPU NAME.cu, NAME.cubin, NAME.ptx "
+                   "and NAME.json")
       ->required()
       ->check(not_empty);
-  emit->add_option("--target", o.target, "auto or cpu")->capture_default_str();
+  emit->add_option("--target", o.target, "auto, cpu or cuda")->capture_default_str();
   emit->add_option("--shape", o.shape, "sizes to choose the schedule for; the code works with all others too")
       ->delimiter(',');
   emit->add_option("--schedule", o.schedule, "single choices, as for run")->delimiter(',');

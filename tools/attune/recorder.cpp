@@ -45,9 +45,12 @@ std::string assembly(const std::string& source) {
   return out;
 }
 
+bool is_cuda(const std::string& source) { return source.find(cuda::prelude_end) != std::string::npos; }
+
 /// What a stage's file is called after its number.
 std::string file_of(std::string_view stage) {
   if (stage == "emit") return "source.ll";
+  if (stage == "emit cuda") return "source.cu";
   if (stage == "asm") return "asm.s";
   return std::string(stage) + ".txt";
 }
@@ -208,7 +211,7 @@ std::string Recorder::reproducer(const std::string& what) const {
 
 Engine make_engine(const Options& o) {
   if (!o.arch.empty()) {
-    machine_of(o);
+    if (!named_gpu(o)) machine_of(o);
     fail(target_error, problem("A0605", "code for `" + o.arch + "` is not run here",
                                "--arch works with show, emit and check; leave it out to run on this machine"));
   }
@@ -219,8 +222,10 @@ Engine make_engine(const Options& o) {
   options.executor = recorder().executor(o.threads);
   if (recorder().tracing() || recorder().dumping() || !environment_value("ATTUNE_FAULT").empty())
     options.observer = [](const StageEvent& event) {
-      if (recorder().dumping() && event.stage == "emit" && event.text) recorder().dump("asm", assembly(event.text()));
-      recorder().stage(event.stage, event.milliseconds, event.text);
+      const bool gpu = event.text && event.stage == "emit" && is_cuda(event.text());
+      if (recorder().dumping() && event.stage == "emit" && event.text && !gpu)
+        recorder().dump("asm", assembly(event.text()));
+      recorder().stage(gpu ? "emit cuda" : event.stage, event.milliseconds, event.text);
     };
   return Engine(options);
 }

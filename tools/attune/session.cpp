@@ -11,9 +11,11 @@
 
 #include "backend/binding.hpp"
 #include "command.hpp"
+#include "loop/passes.hpp"
 #include "recorder.hpp"
 #include "syntax/syntax.hpp"
 #include "tensor/algebra.hpp"
+#include "tensor/fix_dims.hpp"
 #include "tensor/passes.hpp"
 
 namespace attune::tool {
@@ -291,9 +293,22 @@ void open_inputs(Session& s, std::optional<std::uint64_t> random_default) {
   recorder().note(s);
 }
 
+tensor::Program program_for(const Session& s, const Target& target) {
+  if (target.kind != TargetKind::cuda) return s.bound;
+  std::map<std::string, std::int64_t> sizes;
+  for (const Sym& dim : tensor::fixed_dims(s.bound)) {
+    const auto shape = s.shapes.dims.find(dim.text());
+    const auto given = s.given.dims.find(dim.text());
+    sizes[dim.text()] = shape != s.shapes.dims.end()  ? shape->second
+                        : given != s.given.dims.end() ? given->second
+                                                      : loop::LayoutFacts{}.depth_hint;
+  }
+  return tensor::fix_dims(s.bound, sizes);
+}
+
 CompileOptions compile_options(const Options& o, const Session& s) {
   CompileOptions out;
-  out.target = chosen_target(o);
+  out.target = running_target(o);
   out.kernel = s.kernel_name;
   out.types = s.types;
   out.consts = s.consts;

@@ -2,6 +2,7 @@
 // Everything a program that embeds attune needs.
 #pragma once
 #include <attune/builder.hpp>
+#include <attune/device.hpp>
 #include <attune/diagnostic.hpp>
 #include <attune/dtype.hpp>
 #include <attune/engine.hpp>

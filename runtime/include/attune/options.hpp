@@ -13,11 +13,13 @@
 
 namespace attune {
 
-enum class TargetKind : std::uint8_t { automatic, cpu, reference, interpreter };
+enum class TargetKind : std::uint8_t { automatic, cpu, reference, interpreter, cuda };
 
-/// Where a kernel runs. parse("auto" | "cpu" | "reference" | "interpreter").
+/// Where a kernel runs. parse("auto" | "cpu" | "reference" | "interpreter" | "cuda" | "cuda:N").
+/// An automatic kernel follows its call's tensors: those of a GPU run there, those of the host on the CPU.
 struct Target {
   TargetKind kind = TargetKind::automatic;
+  int device = 0;  ///< cuda: the driver's ordinal of the GPU
   static std::optional<Target> parse(std::string_view text);
   std::string text() const;
   friend bool operator==(const Target&, const Target&) = default;

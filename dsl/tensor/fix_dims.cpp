@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dims of the innermost axes become literals.
+#include "tensor/fix_dims.hpp"
+
+#include <algorithm>
+
+namespace attune::tensor {
+
+std::vector<Sym> fixed_dims(const Program& program) {
+  std::vector<Sym> out;
+  for (const Sym& sym : program.dims) {
+    const auto innermost = [&](const Tensor& tensor) {
+      if (tensor.extents.size() < 2) return false;
+      const auto* dim = get_if<Dim>(tensor.extents.back());
+      return dim != nullptr && dim->dim == sym;
+    };
+    if (std::any_of(program.tensors.begin(), program.tensors.end(), innermost) ||
+        std::any_of(program.results.begin(), program.results.end(), innermost))
+      out.push_back(sym);
+  }
+  return out;
+}
+
+Program fix_dims(const Program& program, const std::map<std::string, std::int64_t>& sizes) {
+  std::unordered_map<Sym, Expr> literals;
+  for (const Sym& dim : program.dims)
+    if (const auto size = sizes.find(dim.text()); size != sizes.end()) literals.emplace(dim, integer(size->second));
+  const auto fix = [&](Expr& expr) {
+    if (expr) expr = substitute(expr, literals);
+  };
+  const auto fix_all = [&](std::vector<Expr>& exprs) {
+    for (Expr& expr : exprs) fix(expr);
+  };
+  Program out = program;
+  for (Tensor& tensor : out.tensors) fix_all(tensor.extents);
+  for (Tensor& tensor : out.results) fix_all(tensor.extents);
+  for (ScalarParam& scalar : out.scalars) fix(scalar.default_value);
+  for (Definition& definition : out.definitions) {
+    for (IndexRange& range : definition.indices) {
+      fix(range.lo);
+      fix(range.hi);
+    }
+    fix(definition.body);
+  }
+  for (RangeCheck& check : out.range_checks) {
+    fix(check.lo);
+    fix(check.hi);
+    fix(check.extent);
+  }
+  return out;
+}
+
+}  // namespace attune::tensor
