@@ -94,7 +94,8 @@ Result<const GpuDevice*> find_device(int index) {
     for (const std::string& tried : driver::report().tried) diagnostic.notes.push_back("tried " + tried);
     diagnostic.help =
         "install NVIDIA's driver (it brings libcuda.so.1), or name the library in ATTUNE_CUDA_PATH; the target `cpu` "
-        "works without it, and --arch compiles for a GPU that is not here";
+        "works without it";
+    if (const auto refused = not_generated()) diagnostic.notes.push_back("in any case " + refused->message);
     return diagnostic;
   }
   if (index < 0 || index >= static_cast<int>(all.devices.size())) {
