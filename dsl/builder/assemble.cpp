@@ -201,7 +201,7 @@ class Assembly {
       const std::uint64_t parameter = function.parameters[position]->integer;
       if (name.empty() || parameter_names_.contains(parameter)) return;
       auto [names, is_new] = inside.try_emplace(&function);
-      if (is_new) walk_declaration(function, [&](const Node& node) { take(node, names->second); });
+      if (is_new) walk_declaration(function, [&, &names = names](const Node& node) { take(node, names->second); });
       if (names->second.insert(name).second) parameter_names_.emplace(parameter, name);
     };
     for (const auto& [sequence, declaration] : reached_)

@@ -560,7 +560,7 @@ Merge merge(const Phase& phase) {
     for (const auto& [other, coefficient] : state.repair) {
       std::size_t at = 0;
       while (!(phase.states[at].sym == other)) ++at;
-      auto repaired = [&](const Expr& value, const Expr& old) {
+      auto repaired = [&, &coefficient = coefficient](const Expr& value, const Expr& old) {
         Expr moved = unary(UnaryOp::exp, link(LinkOp::mul, real(coefficient), link(LinkOp::sub, joined[at], old)));
         return link(LinkOp::mul, value,
                     Expr(Select{compare(Relation::equal, joined[at], old), real(1), moved}, type_f32));

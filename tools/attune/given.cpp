@@ -61,7 +61,7 @@ void read_given(Session& s) {
     auto dtype = parse_dtype(value);
     if (!dtype) usage("--dtype " + text + ": `" + value + "` is no dtype", "one of f32 f16 bf16 f8e4m3 f8e5m2");
     bool known = std::any_of(program.type_variables.begin(), program.type_variables.end(),
-                             [&](const Sym& v) { return v.text() == name; });
+                             [&, &name = name](const Sym& v) { return v.text() == name; });
     if (!known) {
       std::vector<std::string> variables;
       for (const Sym& v : program.type_variables) variables.push_back(v.text());
@@ -73,10 +73,10 @@ void read_given(Session& s) {
   for (const auto& text : o.set) {
     auto [name, value] = split_setting(text, "--set");
     if (std::any_of(program.tensors.begin(), program.tensors.end(),
-                    [&](const auto& t) { return t.sym.text() == name; }))
+                    [&, &name = name](const auto& t) { return t.sym.text() == name; }))
       usage("--set " + text + ": `" + name + "` is a tensor", "give tensors in a file of --inputs");
     auto scalar = std::find_if(program.scalars.begin(), program.scalars.end(),
-                               [&](const auto& p) { return p.sym.text() == name; });
+                               [&, &name = name](const auto& p) { return p.sym.text() == name; });
     if (scalar == program.scalars.end()) {
       std::vector<std::string> scalars;
       for (const auto& p : program.scalars) scalars.push_back(p.sym.text());
@@ -88,7 +88,7 @@ void read_given(Session& s) {
     settings[name] = value;
     const char* first = value.data();
     const char* last = first + value.size();
-    auto bad = [&] {
+    auto bad = [&, &value = value] {
       usage("--set " + text + ": `" + value + "` is no " + std::string(attune::name(scalar->type.dtype)) + " value");
     };
     if (scalar->type.is_bool()) {

@@ -172,7 +172,9 @@ Result<SafetensorsFile> parse_safetensors(std::shared_ptr<const std::vector<std:
       if (!texts) return malformed("its __metadata__ holds something else than texts");
       continue;
     }
-    auto wrong = [&](const std::string& what) { return malformed("tensor `" + printable(name) + "`: " + what); };
+    auto wrong = [&, &name = name](const std::string& what) {
+      return malformed("tensor `" + printable(name) + "`: " + what);
+    };
     if (!entry.is_object() || !entry.contains("dtype") || !entry.contains("shape") || !entry.contains("data_offsets"))
       return wrong("dtype, shape or data_offsets is missing");
     const auto &dtype = entry["dtype"], &shape = entry["shape"], &offsets = entry["data_offsets"];
