@@ -224,8 +224,14 @@ class Analysis {
           absolute = std::max(absolute, magnitude(next));
           break;
         }
-        case tensor::LinkOp::min: total = {std::min(total.lo, next.lo), std::min(total.hi, next.hi), uniform}; break;
-        case tensor::LinkOp::max: total = {std::max(total.lo, next.lo), std::max(total.hi, next.hi), uniform}; break;
+        case tensor::LinkOp::min:
+          total = {std::min(total.lo, next.lo), std::min(total.hi, next.hi), uniform};
+          absolute = std::max(absolute, magnitude(next));
+          break;
+        case tensor::LinkOp::max:
+          total = {std::max(total.lo, next.lo), std::max(total.hi, next.hi), uniform};
+          absolute = std::max(absolute, magnitude(next));
+          break;
         default: total = {0, 1, uniform}; break;  // both, either; div is for floats
       }
       total = {clip(total.lo), clip(total.hi), uniform};

@@ -17,6 +17,7 @@
 #include "backend/cpu/math.hpp"
 #include "backend/cpu/writer.hpp"
 #include "loop/ir.hpp"
+#include "loop/proofs.hpp"
 
 namespace attune::cpu {
 
@@ -68,12 +69,10 @@ struct Module {
   void declare(const std::string& text);
 };
 
-/// Coefficient of an index in an integer expression that is linear in it with a literal coefficient.
-std::optional<std::int64_t> coefficient(const Expr& expr, const Sym& index);
+using loop::coefficient;
+using loop::depends_on;
 /// Work that an element costs, roughly in instructions.
 int cost(const Expr& expr);
-/// Whether the value or the presence of an expression can depend on an index.
-bool depends_on(const Expr& expr, const Sym& index);
 
 /// Where a text first uses an SSA name (`%v1` is not in `%v12`); npos.
 std::size_t find_name(const std::string& text, const std::string& name);
@@ -227,7 +226,7 @@ class Emitter {
   void raise(const Flag& flag);
   void raise(const Expr& guard, const Expr& value);
 
-  // ---- memory (emit_access.cpp, emit_range.cpp) ----------------------------------------------------------
+  // ---- memory (emit_access.cpp) ----------------------------------------------------------
   struct TileInfo {
     const loop::Tile* tile = nullptr;
     int lane_axis = -1;
@@ -263,9 +262,6 @@ class Emitter {
   V mask_below(const V& count);
   Mask limit_mask();
   Mask subscript_check(std::size_t buffer, const tensor::Access& access);
-  bool in_range(const Expr& subscript, const Expr& extent, int depth = 0);
-  bool never_negative(const Expr& expr, int depth = 0);
-  bool at_most(const Expr& bound, const Expr& extent, int depth = 0);
 
   // ---- statements (emit_stmt.cpp, emit_sweep.cpp, emit_store.cpp, emit_contract.cpp) ---------------------
   /// A block; outside of parts its statements become parts where they are much code.
@@ -355,9 +351,8 @@ class Emitter {
   bool mask_registers_ = false;
 
   std::unordered_map<Sym, V> indices_;           ///< uniform indices in scope
-  std::unordered_map<Sym, loop::Range> ranges_;  ///< of all indices in scope
+  loop::Proofs proofs_;                          ///< of the place in hand
   std::unordered_map<Sym, Value> lets_;
-  std::unordered_map<Sym, Expr> let_exprs_;
   std::unordered_map<Sym, TileInfo> tiles_;
   std::unordered_map<Sym, std::pair<long, int>>
       versions_;          ///< of memory: which contents, and the section it is known in

@@ -68,7 +68,7 @@ void Emitter::sweep_across_lanes(const Sweep& sweep, std::size_t depth) {
   int copies = copies_for(sweep);
   std::vector<V> state(static_cast<std::size_t>(copies), splat(neutral, lane_width_));
   // Blocks of lanes outside, then the groups of a block, then whatever else is reduced.
-  ranges_[lanes.index] = lanes;
+  proofs_.ranges[lanes.index] = lanes;
   const V block = open_loop(uniform(lanes.lo), uniform(lanes.hi), integer(nest_.lanes), state, {});
   const int step = copies * lane_width_;
   const bool grouped = step != nest_.lanes;

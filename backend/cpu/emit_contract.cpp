@@ -29,7 +29,7 @@ void Emitter::emit(const loop::Contract& contract) {
   open_scope();
   lane_lo_ = uniform(lane->lo);
   lane_block_ = true;
-  ranges_[lane->index] = *lane;
+  proofs_.ranges[lane->index] = *lane;
   const Micro micro{&contract, row, rows, copies};
   const int step = copies * lane_width_;
   std::vector<V> none;
@@ -168,7 +168,7 @@ std::vector<V> Emitter::contract_kernel(const Micro& micro, const V& first, std:
     }
     return total;
   };
-  ranges_[over.index] = over;
+  proofs_.ranges[over.index] = over;
   indices_[over.index] = lo;
 
   // a: consecutive lane vectors of a tile.

@@ -310,9 +310,11 @@ void Emitter::begin() {
   flag_memo_.clear();
   versions_.clear();
   indices_.clear();
-  ranges_.clear();
+  proofs_.ranges.clear();
   lets_.clear();
-  let_exprs_.clear();
+  proofs_.lets.clear();
+  proofs_.lane = nest_.lane;
+  proofs_.lane_limit = nest_.lane_limit;
   lane_block_ = lanes_bounded_ = false;
   sections_.push_back({});
   sections_.back().current = "entry";

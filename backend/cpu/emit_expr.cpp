@@ -178,8 +178,8 @@ bool Emitter::launch_constant(const Expr& expr) const {
   tensor::walk(expr, [&](const Expr& e) {
     if (get_if<tensor::Index>(e) || get_if<tensor::Access>(e)) constant = false;
     if (const auto* scalar = get_if<tensor::Scalar>(e)) {
-      const auto let = let_exprs_.find(scalar->scalar);
-      if (let != let_exprs_.end() && !launch_constant(let->second)) constant = false;
+      const auto let = proofs_.lets.find(scalar->scalar);
+      if (let != proofs_.lets.end() && !launch_constant(let->second)) constant = false;
     }
     return constant;
   });

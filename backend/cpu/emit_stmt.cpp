@@ -87,7 +87,7 @@ void Emitter::emit(const loop::Let& let) {
   const Value result = value(let.value);
   if (result.v.width != 1) throw Malformed{"a let that varies along the vector", let.value->span};
   lets_[let.sym] = result;
-  let_exprs_[let.sym] = let.value;
+  proofs_.lets[let.sym] = let.value;
 }
 
 void Emitter::emit(const loop::For& loop) {
@@ -176,8 +176,8 @@ void Emitter::call_part(const std::function<void(Emitter&)>& body_of) {
     if (value.present) inside.present = pass(*value.present);
     part.lets_[sym] = inside;
   }
-  part.ranges_ = ranges_;
-  part.let_exprs_ = let_exprs_;
+  part.proofs_.ranges = proofs_.ranges;
+  part.proofs_.lets = proofs_.lets;
   body_of(part);
   const std::string body = part.finish("", "");
   std::string parameters, arguments;
@@ -221,12 +221,12 @@ std::vector<Sym> Emitter::written(std::span<const loop::Stmt> block) const {
 
 void Emitter::bind(const loop::Range& range, const V& value) {
   indices_[range.index] = value;
-  ranges_[range.index] = range;
+  proofs_.ranges[range.index] = range;
 }
 
 void Emitter::unbind(const loop::Range& range) {
   indices_.erase(range.index);
-  ranges_.erase(range.index);
+  proofs_.ranges.erase(range.index);
 }
 
 V Emitter::open_range(const loop::Range& range, std::vector<V>& carried, const std::vector<Sym>& writes) {

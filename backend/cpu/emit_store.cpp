@@ -32,7 +32,7 @@ void Emitter::emit(const loop::Store& store) {
   open_scope();
   if (lane) {
     lane_lo_ = uniform(lane->lo);
-    ranges_[lane->index] = *lane;
+    proofs_.ranges[lane->index] = *lane;
     lane_block_ = true;
     lanes_bounded_ = vector != lane;
   }
@@ -59,7 +59,7 @@ void Emitter::store_loops(const loop::Store& store, const std::vector<loop::Rang
     const V index = open_loop(lo, hi, integer(1), none, writes);
     bind(range, index);
     store_loops(store, loops, depth + 1, vector);
-    if (!(range.index == nest_.lane)) ranges_.erase(range.index);
+    if (!(range.index == nest_.lane)) proofs_.ranges.erase(range.index);
     indices_.erase(range.index);
     close_loop({});
     return;
@@ -79,7 +79,7 @@ void Emitter::store_loops(const loop::Store& store, const std::vector<loop::Rang
   }
   const int width = target_.vector_lanes;
   const V lo = uniform(vector->lo), hi = uniform(vector->hi), end = blocked_end(lo, hi, width);
-  ranges_[vector->index] = *vector;
+  proofs_.ranges[vector->index] = *vector;
   const V base = open_loop(lo, end, integer(width), none, writes);
   enter_vector(vector->index, base, width, integer(0));
   store_element(store);

@@ -168,7 +168,7 @@ void Emitter::emit(const Sweep& sweep) {
   } else {
     lane_lo_ = uniform(sweep.lane->lo);
     lane_block_ = true;
-    ranges_[sweep.lane->index] = *sweep.lane;
+    proofs_.ranges[sweep.lane->index] = *sweep.lane;
     const int copies = lane_width_ == 1 ? 1 : copies_for(sweep);
     const int step = copies * lane_width_;
     if (step == nest_.lanes) {
@@ -218,7 +218,7 @@ void Emitter::sweep_last_axis(const Sweep& sweep, std::size_t depth) {
   }
   const int width = target_.vector_lanes;
   const V lo = uniform(range.lo), hi = uniform(range.hi), end = blocked_end(lo, hi, width);
-  ranges_[range.index] = range;
+  proofs_.ranges[range.index] = range;
   const V base = open_loop(lo, end, integer(width), none, writes);
   enter_vector(range.index, base, width, integer(0));
   copies_.assign(1, env_);

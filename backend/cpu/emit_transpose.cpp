@@ -77,8 +77,8 @@ void Emitter::pack_by_blocks(const Sweep& sweep, std::size_t depth) {
   const TileInfo& info = tiles_.at(map.dst);
   lane_lo_ = uniform(sweep.lane->lo);
   lane_block_ = true;
-  ranges_[sweep.lane->index] = *sweep.lane;
-  ranges_[range.index] = range;
+  proofs_.ranges[sweep.lane->index] = *sweep.lane;
+  proofs_.ranges[range.index] = range;
   const V last = maximum(sub(uniform(nest_.lane_limit), integer(1)), integer(0));
   const V relative = open_loop(integer(0), integer(nest_.lanes), integer(width), none, {map.dst});
   const V first = add(lane_lo_, relative), lo = uniform(range.lo), hi = uniform(range.hi),
@@ -174,7 +174,7 @@ void Emitter::store_by_blocks(const loop::Store& store, const std::vector<loop::
   const V relative = open_loop(integer(0), integer(nest_.lanes), integer(width), none, {store.target});
   const V first = add(lane_lo_, relative), limit = uniform(nest_.lane_limit);
   const V lo = uniform(along.lo), hi = uniform(along.hi), end = blocked_end(lo, hi, width);
-  ranges_[along.index] = along;
+  proofs_.ranges[along.index] = along;
   const V at = open_loop(lo, end, integer(width), none, {store.target});
   std::vector<V> columns;
   for (int k = 0; k < width; ++k) {

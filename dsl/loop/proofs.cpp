@@ -2,9 +2,9 @@
 // What is known of indices without running: linear subscripts, and subscripts that provably lie inside an axis.
 #include <algorithm>
 
-#include "backend/cpu/emit.hpp"
+#include "loop/proofs.hpp"
 
-namespace attune::cpu {
+namespace attune::loop {
 
 using tensor::get_if;
 using tensor::LinkOp;
@@ -68,17 +68,17 @@ std::optional<std::int64_t> coefficient(const Expr& expr, const Sym& index) {
   return varying ? std::optional(factor * *varying) : std::nullopt;
 }
 
-bool Emitter::never_negative(const Expr& expr, int depth) {
+bool Proofs::never_negative(const Expr& expr, int depth) const {
   if (depth > deepest) return false;
   if (const auto value = literal(expr)) return *value >= 0;
   if (get_if<tensor::Dim>(expr)) return true;
   if (const auto* index = get_if<tensor::Index>(expr)) {
-    const auto range = ranges_.find(index->index);
-    return range != ranges_.end() && never_negative(range->second.lo, depth + 1);
+    const auto range = ranges.find(index->index);
+    return range != ranges.end() && never_negative(range->second.lo, depth + 1);
   }
   if (const auto* scalar = get_if<tensor::Scalar>(expr)) {
-    const auto let = let_exprs_.find(scalar->scalar);
-    return let != let_exprs_.end() && never_negative(let->second, depth + 1);
+    const auto let = lets.find(scalar->scalar);
+    return let != lets.end() && never_negative(let->second, depth + 1);
   }
   const auto* chain = get_if<tensor::Chain>(expr);
   if (!chain) return false;
@@ -97,14 +97,14 @@ bool Emitter::never_negative(const Expr& expr, int depth) {
 }
 
 /// bound <= extent for all values of the indices.
-bool Emitter::at_most(const Expr& bound, const Expr& extent, int depth) {
+bool Proofs::at_most(const Expr& bound, const Expr& extent, int depth) const {
   if (depth > deepest) return false;
   if (bound == extent) return true;
   const auto a = literal(bound), b = literal(extent);
   if (a && b) return *a <= *b;
   if (const auto* scalar = get_if<tensor::Scalar>(bound)) {
-    const auto let = let_exprs_.find(scalar->scalar);
-    return let != let_exprs_.end() && at_most(let->second, extent, depth + 1);
+    const auto let = lets.find(scalar->scalar);
+    return let != lets.end() && at_most(let->second, extent, depth + 1);
   }
   const auto* chain = get_if<tensor::Chain>(bound);
   if (!chain) return false;
@@ -120,19 +120,19 @@ bool Emitter::at_most(const Expr& bound, const Expr& extent, int depth) {
   }
 }
 
-bool Emitter::in_range(const Expr& subscript, const Expr& extent, int depth) {
+bool Proofs::in_range(const Expr& subscript, const Expr& extent, int depth) const {
   if (depth > deepest || !never_negative(subscript)) return false;
   const auto value = literal(subscript), size = literal(extent);
   if (value && size) return *value < *size;
   if (const auto* scalar = get_if<tensor::Scalar>(subscript)) {
-    const auto let = let_exprs_.find(scalar->scalar);
-    return let != let_exprs_.end() && in_range(let->second, extent, depth + 1);
+    const auto let = lets.find(scalar->scalar);
+    return let != lets.end() && in_range(let->second, extent, depth + 1);
   }
   if (const auto* index = get_if<tensor::Index>(subscript)) {
-    const auto range = ranges_.find(index->index);
-    if (range == ranges_.end()) return false;
+    const auto range = ranges.find(index->index);
+    if (range == ranges.end()) return false;
     return at_most(range->second.hi, extent) ||
-           (nest_.lane && index->index == nest_.lane && at_most(nest_.lane_limit, extent));
+           (lane && index->index == lane && at_most(lane_limit, extent));
   }
   const auto* chain = get_if<tensor::Chain>(subscript);
   if (!chain) return false;
@@ -151,4 +151,4 @@ bool Emitter::in_range(const Expr& subscript, const Expr& extent, int depth) {
   return false;
 }
 
-}  // namespace attune::cpu
+}  // namespace attune::loop
