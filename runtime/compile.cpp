@@ -47,9 +47,7 @@ Machine machine_of(const Target& target) {
   return machine;
 }
 
-/// The loop kernel, verified and observed: fix sizes, desugar, stream, choose, lower and the passes.
-Result<loop::Lowered> lower(Engine::State& engine, const Unit& unit, const tensor::Program& program, const Sizes& fixed,
-                            const loop::LayoutFacts& layout, int index_bits) {
+loop::LowerOptions lower_options(const Unit& unit, const loop::LayoutFacts& layout, int index_bits) {
   loop::LowerOptions options;
   options.machine = machine_of(unit.target);
   options.layout = layout;
@@ -57,6 +55,13 @@ Result<loop::Lowered> lower(Engine::State& engine, const Unit& unit, const tenso
   options.require_fused = unit.options.require_fused;
   options.trusted = unit.options.trusted;
   options.index_bits = index_bits;
+  return options;
+}
+
+/// The loop kernel, verified and observed: fix sizes, desugar, stream, choose, lower and the passes.
+Result<loop::Lowered> lower(Engine::State& engine, const Unit& unit, const tensor::Program& program, const Sizes& fixed,
+                            const loop::LayoutFacts& layout, int index_bits) {
+  loop::LowerOptions options = lower_options(unit, layout, index_bits);
   if (engine.observed())
     options.observer = [&](std::string_view step, double milliseconds, std::function<std::string()> text) {
       engine.observe(step, milliseconds, std::move(text));
@@ -200,20 +205,34 @@ Types some_types(const Unit& unit) {
 
 /// The dims whose sizes a variant is made for, with what `size_of` says of each.
 template <class F>
-Sizes fixed_sizes(const Unit& unit, const tensor::Program& program, F&& size_of) {
+Result<Sizes> fixed_sizes(Unit& unit, const Types& types, const tensor::Program& program, F&& size_of) {
   Sizes sizes;
   if (unit.target.kind != TargetKind::cuda) return sizes;
-  for (const Sym& dim : tensor::fixed_dims(program)) sizes[dim.text()] = size_of(dim);
+  std::optional<std::vector<Sym>> dims;
+  {
+    const std::lock_guard lock(unit.mutex);
+    if (const auto found = unit.fixed.find(types); found != unit.fixed.end()) dims = found->second;
+  }
+  if (!dims) {
+    // Which dims these are depends on the program and the schedule, not on a call's layouts.
+    Result<std::vector<Sym>> found = cuda::dims_to_fix(program, lower_options(unit, contiguous_facts(program), 32));
+    if (!found) return found.diagnostics();
+    const std::lock_guard lock(unit.mutex);
+    dims = unit.fixed.emplace(types, *std::move(found)).first->second;
+  }
+  for (const Sym& dim : *dims) sizes[dim.text()] = size_of(dim);
   return sizes;
 }
 
-Result<loop::Lowered> lower_contiguous(Engine::State& engine, const Unit& unit) {
-  Result<std::shared_ptr<const tensor::Program>> typed = bind_types(engine, unit, some_types(unit));
+Result<loop::Lowered> lower_contiguous(Engine::State& engine, Unit& unit) {
+  const Types types = some_types(unit);
+  Result<std::shared_ptr<const tensor::Program>> typed = bind_types(engine, unit, types);
   if (!typed) return typed.diagnostics();
   const loop::LayoutFacts layout = contiguous_facts(**typed);
   // No call says the sizes yet: the depth that schedules assume, too.
-  const Sizes fixed = fixed_sizes(unit, **typed, [&](const Sym&) { return layout.depth_hint; });
-  return lower(engine, unit, **typed, fixed, layout, 32);
+  const Result<Sizes> fixed = fixed_sizes(unit, types, **typed, [&](const Sym&) { return layout.depth_hint; });
+  if (!fixed) return fixed.diagnostics();
+  return lower(engine, unit, **typed, *fixed, layout, 32);
 }
 
 Result<std::shared_ptr<Unit>> make_unit(Engine::State& engine, const Program& program, const CompileOptions& options,
@@ -252,7 +271,7 @@ std::optional<Diagnostic> missing(const Target& target) {
   if (target.kind == TargetKind::cuda) {
     if (const auto device = cuda::find_device(target.device); !device) return device.diagnostics()[0];
     if (cuda::nvrtc::api() == nullptr) return cuda::nvrtc::missing();
-    return cuda::not_generated();
+    return std::nullopt;
   }
   if (target.kind != TargetKind::cpu || cpu::llvm_report().version != 0) return std::nullopt;
   Diagnostic diagnostic;
@@ -325,7 +344,10 @@ Result<VariantFound> variant_for(Engine::State& engine, Unit& unit, const Types&
                                  const std::shared_ptr<const tensor::Program>& program, const Binding& binding,
                                  bool may_make) {
   const int index_bits = fits_in_32_bits(*program, binding) ? 32 : 64;
-  const Sizes fixed = fixed_sizes(unit, *program, [&](const Sym& dim) { return binding.dims.at(dim); });
+  const Result<Sizes> sizes =
+      fixed_sizes(unit, types, *program, [&](const Sym& dim) { return binding.dims.at(dim); });
+  if (!sizes) return sizes.diagnostics();
+  const Sizes& fixed = *sizes;
   {
     const std::lock_guard lock(unit.mutex);
     for (const auto& variant : unit.variants)

@@ -50,7 +50,6 @@ void add_gpus(std::vector<Engine::Finding>& findings) {
     if (!gpu.problem.empty()) detail += "; cannot be used: " + gpu.problem;
     findings.push_back({fmt::format("GPU {}", gpu.index), gpu.problem.empty(), detail});
   }
-  if (const auto refused = cuda::not_generated()) findings.push_back({"target cuda", false, refused->message});
 }
 
 Engine::Finding processor() {

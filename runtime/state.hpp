@@ -25,7 +25,7 @@ using Sizes = std::map<std::string, std::int64_t>;
 /// Code for one choice of types, layout facts, integer width and, on a GPU, sizes of some dims. Immutable.
 struct Variant {
   Types types;
-  Sizes fixed;  ///< of tensor::fixed_dims(), cuda only
+  Sizes fixed;  ///< of cuda::dims_to_fix(), cuda only
   loop::LayoutFacts layout;
   int index_bits = 64;
   std::shared_ptr<const tensor::Program> program;  ///< types bound; its Syms are those of the loop kernel
@@ -52,9 +52,10 @@ struct Unit {
   tensor::Program open;            ///< types not bound yet
   Diagnostics warnings;
 
-  std::mutex mutex;                        ///< guards the three below
+  std::mutex mutex;                        ///< guards the four below
   std::unique_ptr<const Account> account;  ///< made once, then never changed: references to it stay valid
   std::map<Types, std::shared_ptr<const tensor::Program>> typed;
+  std::map<Types, std::vector<Sym>> fixed;  ///< dims that variants are made for; cuda only
   std::vector<std::shared_ptr<const Variant>> variants;  ///< in order of making
   SingleFlight<std::shared_ptr<const Variant>> flights;
   const std::size_t limit;

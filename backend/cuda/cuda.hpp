@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "loop/ir.hpp"
+#include "loop/passes.hpp"
 #include "schedule/schedule.hpp"
 
 namespace attune::cuda {
@@ -53,12 +54,13 @@ struct Source {
   bool may_flag = true;
 };
 
-/// Error A0402 where the schedule cannot run on the target (names the limit and the value).
+/// The dims that generated text needs as literals, because arrays of a thread have their size: to be fixed
+/// (tensor::fix_dims) before the kernel that emit() takes is built. A new size of any other dim needs no new code.
+Result<std::vector<Sym>> dims_to_fix(const tensor::Program& program, loop::LowerOptions options);
+/// The text and the launches. A kernel that breaks the rules of the loop IR is an internal error (A0901).
 Result<Source> emit(const loop::Kernel& kernel, const GpuTarget& target);
 
-/// A0602 where emit() generates nothing; the target is refused with it before anything else is done.
-std::optional<Diagnostic> not_generated();
-/// What emit() calls from now on, so that what surrounds it can be tested; null: nothing.
+/// What emit() calls from now on instead of the generator, so that what surrounds it can be tested; null: nothing.
 using Generator = Result<Source> (*)(const loop::Kernel&, const GpuTarget&);
 void replace_generator(Generator with);
 

@@ -95,7 +95,6 @@ Result<const GpuDevice*> find_device(int index) {
     diagnostic.help =
         "install NVIDIA's driver (it brings libcuda.so.1), or name the library in ATTUNE_CUDA_PATH; the target `cpu` "
         "works without it";
-    if (const auto refused = not_generated()) diagnostic.notes.push_back("in any case " + refused->message);
     return diagnostic;
   }
   if (index < 0 || index >= static_cast<int>(all.devices.size())) {
@@ -115,7 +114,6 @@ std::string missing_for(int index) {
   const auto device = find_device(index);
   if (!device) return device.diagnostics()[0].message;
   if (nvrtc::api() == nullptr) return nvrtc::missing().message;
-  if (const auto refused = not_generated()) return refused->message;
   return {};
 }
 

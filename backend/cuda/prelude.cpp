@@ -64,6 +64,7 @@ ATTUNE_DEVICE float sin_f32(float x) { return sinf(x); }
 ATTUNE_DEVICE float cos_f32(float x) { return cosf(x); }
 ATTUNE_DEVICE float tanh_f32(float x) { return tanhf(x); }
 ATTUNE_DEVICE float erf_f32(float x) { return erff(x); }
+ATTUNE_DEVICE float erfc_f32(float x) { return erfcf(x); }
 ATTUNE_DEVICE float log1p_f32(float x) { return log1pf(x); }
 ATTUNE_DEVICE float pow_f32(float x, float y) { return powf(x, y); }
 ATTUNE_DEVICE float abs_f32(float x) { return fabsf(x); }

@@ -43,7 +43,8 @@ std::string GpuTarget::arch() const { return fmt::format("sm_{}{}{}", major, min
 Machine GpuTarget::machine() const {
   Machine machine;
   machine.name = arch();
-  machine.vector_lanes = 32;
+  machine.gpu = true;
+  machine.vector_lanes = 1;
   machine.vector_registers = 255;
   machine.l1_bytes = shared_per_block > 0 ? shared_per_block : machine.l1_bytes;
   machine.l2_bytes = l2_bytes > 0 ? l2_bytes : machine.l2_bytes;

@@ -124,13 +124,14 @@ class Place {
     return std::any_of(nest_.grid.begin(), nest_.grid.end(), [&](const GridAxis& axis) { return axis.index == sym; });
   }
 
-  /// Plain f32 memory read at one element by indices as they stand.
+  /// Plain memory read at one element by indices as they stand: of f32, or of any float type where reads convert.
   bool plain(const Expr& expr) {
     const auto* access = get_if<Access>(expr);
     if (!access) return false;
     if (is_tile(access->target)) return true;
     const Buffer* buffer = kernel_.find_buffer(access->target);
-    if (!buffer || buffer->dtype != DType::f32 || buffer->presence) return false;
+    if (!buffer || buffer->presence) return false;
+    if (schedule_.operands == Packing::direct ? !is_float(buffer->dtype) : buffer->dtype != DType::f32) return false;
     return std::all_of(access->subscripts.begin(), access->subscripts.end(),
                        [&](const Expr& s) { return get_if<Index>(s) || fixed(s); });
   }
@@ -138,7 +139,7 @@ class Place {
   void streamed_side(Contract& contract, Block& before, std::vector<std::pair<Expr, Expr>>& panels, const For* stream,
                      Span span, bool& front) {
     if (const auto* access = get_if<Access>(contract.b); access && is_tile(access->target)) return;
-    if (schedule_.operands == Packing::in_place && plain(contract.b)) return;
+    if (schedule_.operands != Packing::packed && plain(contract.b)) return;
     for (const auto& [known, tile] : panels)
       if (known == contract.b) {
         contract.b = tile;

@@ -16,7 +16,9 @@ constexpr std::int64_t float_bytes = 4;
 constexpr std::int64_t packed_rows = 128;    ///< rows that share one packed block of the streamed operands
 constexpr std::int64_t streamed_step = 128;  ///< 96 to 192 measure the same; more leaves L2
 
-std::string_view name(Packing packing) { return packing == Packing::in_place ? "in_place" : "packed"; }
+std::string_view name(Packing packing) {
+  return packing == Packing::in_place ? "in_place" : packing == Packing::packed ? "packed" : "direct";
+}
 std::string_view order(bool heavy_first) { return heavy_first ? "heavy_first" : "in_order"; }
 
 /// Registers of a register tile: accumulators, one vector operand per column, one broadcast.
@@ -87,9 +89,31 @@ std::map<std::string, std::string> Schedule::values() const {
           {"operands", std::string(name(operands))}, {"order", std::string(order(heavy_first))}};
 }
 
+namespace {
+
+/// One row for each thread of a GPU, everything in its own registers and local memory.
+Schedule choose_threads() {
+  constexpr std::int64_t step = 32;
+  Schedule schedule;
+  schedule.tile_m = schedule.lanes = schedule.unit_rows = 1;
+  schedule.tile_n = step;
+  schedule.operands = Packing::direct;
+  schedule.heavy_first = true;
+  schedule.why["tile.m"] = "one row for each thread";
+  schedule.why["lanes"] = "a thread works on one row at a time";
+  schedule.why["unit.rows"] = "a thread works on one element at a time";
+  schedule.why["tile.n"] = fmt::format("{} scores of a row are held between the maximum and the sum", step);
+  schedule.why["operands"] = "the threads of a warp read the same element at the same time, and the caches keep it";
+  schedule.why["order"] = "the longest tasks start first, so that the last ones are short";
+  return schedule;
+}
+
+}  // namespace
+
 Schedule choose(const Machine& machine, const ScheduleInputs& inputs) {
   Schedule schedule;
   schedule.why.clear();
+  if (machine.gpu) return choose_threads();
   // The largest tile with four broadcast rows that leaves no load per multiply-add beyond what the ports sustain.
   const std::int64_t vector = std::max(1, machine.vector_lanes);
   std::int64_t vectors = 4;
@@ -165,8 +189,14 @@ class Overrides {
     } else if (key == "unit.rows") {
       number(key, value, schedule_.unit_rows);
     } else if (key == "operands") {
-      if (value != "in_place" && value != "packed") return malformed(key, value, "in_place or packed");
-      schedule_.operands = value == "packed" ? Packing::packed : Packing::in_place;
+      if (value == "packed")
+        schedule_.operands = Packing::packed;
+      else if (value == "in_place")
+        schedule_.operands = Packing::in_place;
+      else if (value == "direct" && machine_.gpu)
+        schedule_.operands = Packing::direct;
+      else
+        return malformed(key, value, machine_.gpu ? "direct, in_place or packed" : "in_place or packed");
     } else if (key == "order") {
       if (value != "heavy_first" && value != "in_order") return malformed(key, value, "heavy_first or in_order");
       schedule_.heavy_first = value == "heavy_first";
@@ -193,7 +223,10 @@ class Overrides {
         schedule_.why["unit.rows"] =
             fmt::format("what {} registers hold beside {} vectors", machine_.vector_registers, vectors);
     }
-    if (!given("tile.m") && (given("lanes") || given("operands"))) choose_rows(schedule_);
+    if (!given("tile.m") && machine_.gpu)
+      schedule_.tile_m = schedule_.lanes;
+    else if (!given("tile.m") && (given("lanes") || given("operands")))
+      choose_rows(schedule_);
     if (!given("tile.n") && schedule_.tile_n % schedule_.unit_rows != 0) {
       schedule_.tile_n = nearest_multiple(schedule_.tile_n, schedule_.unit_rows);
       schedule_.why["tile.n"] = fmt::format("a multiple of {} unit rows", schedule_.unit_rows);

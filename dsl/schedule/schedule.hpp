@@ -15,16 +15,19 @@ struct Machine {
   int vector_registers = 16;
   std::int64_t l1_bytes = 32 << 10;   ///< never 0
   std::int64_t l2_bytes = 512 << 10;  ///< never 0
+  bool gpu = false;                   ///< tasks run on threads of a GPU
 };
 
-enum class Packing : std::uint8_t { in_place, packed };
+/// in_place: plain f32 memory is read where it lies. packed: every operand is copied to an f32 panel. direct (GPUs): memory
+/// of any float type is read and converted where it lies.
+enum class Packing : std::uint8_t { in_place, packed, direct };
 
 struct Schedule {
   std::int64_t tile_m = 64;                ///< rows (of the lane index) per task
   std::int64_t tile_n = 128;               ///< elements of the streamed index per step
   std::int64_t lanes = 64;                 ///< rows per register tile: a multiple of the vector lanes; divides tile_m
   std::int64_t unit_rows = 4;              ///< broadcast rows of the register tile
-  Packing operands = Packing::packed;      ///< streamed contraction operands: read in place or copied to f32 panels
+  Packing operands = Packing::packed;      ///< how streamed contraction operands are read
   bool heavy_first = true;                 ///< tasks in order of falling work
   std::map<std::string, std::string> why;  ///< key ("tile.m", ...) -> reason
 

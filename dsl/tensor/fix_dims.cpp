@@ -1,25 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dims of the innermost axes become literals.
+// Dims become literals.
 #include "tensor/fix_dims.hpp"
 
-#include <algorithm>
-
 namespace attune::tensor {
-
-std::vector<Sym> fixed_dims(const Program& program) {
-  std::vector<Sym> out;
-  for (const Sym& sym : program.dims) {
-    const auto innermost = [&](const Tensor& tensor) {
-      if (tensor.extents.size() < 2) return false;
-      const auto* dim = get_if<Dim>(tensor.extents.back());
-      return dim != nullptr && dim->dim == sym;
-    };
-    if (std::any_of(program.tensors.begin(), program.tensors.end(), innermost) ||
-        std::any_of(program.results.begin(), program.results.end(), innermost))
-      out.push_back(sym);
-  }
-  return out;
-}
 
 Program fix_dims(const Program& program, const std::map<std::string, std::int64_t>& sizes) {
   std::unordered_map<Sym, Expr> literals;

@@ -6,6 +6,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/numerics/harness.hpp"
+#include "tests/numerics/on_device.hpp"
 
 using namespace attune;
 using namespace attune::test;
@@ -41,7 +42,7 @@ std::pair<std::vector<float>, std::vector<float>> everywhere(const char* text, C
   }());
   Program program = Program::parse(text).value();
   std::pair<std::vector<float>, std::vector<float>> wanted;
-  for (const char* target : {"reference", "interpreter", "cpu"})
+  for (const char* target : {"reference", "interpreter", "cpu", "cuda"})
     for (const char* tile : {"", "8", "128"}) {
       CompileOptions compile;
       compile.target = *Target::parse(target);
@@ -58,8 +59,8 @@ std::pair<std::vector<float>, std::vector<float>> everywhere(const char* text, C
         call.emplace_back("bias", TensorRef(c.bias.data(), DType::f32, {c.M, c.N}));
       if (std::string(text).find("len:") != std::string::npos)
         call.emplace_back("len", TensorRef(c.len.data(), DType::i32, {1}));
-      auto report = engine.run(program, call, compile);
-      if (!report && report.diagnostics()[0].code == "A0603") continue;  // no libLLVM here
+      auto report = run(engine, program, call, compile);
+      if (!report && is_missing(report.diagnostics())) continue;
       INFO(target << " tile.n=" << tile);
       if (!report) FAIL(render(report.diagnostics()));
       if (is_reference) {

@@ -10,12 +10,13 @@
 
 #include "tests/catch.hpp"
 #include "tests/numerics/harness.hpp"
+#include "tests/numerics/on_device.hpp"
 
 namespace attune::test {
 
 constexpr float inf = std::numeric_limits<float>::infinity();
-constexpr const char* every_target[] = {"reference", "interpreter", "cpu"};
-constexpr const char* compiled_targets[] = {"interpreter", "cpu"};
+constexpr const char* every_target[] = {"reference", "interpreter", "cpu", "cuda"};
+constexpr const char* compiled_targets[] = {"interpreter", "cpu", "cuda"};
 
 inline Engine& table_engine() {
   static Engine engine([] {
@@ -28,12 +29,14 @@ inline Engine& table_engine() {
 }
 
 inline bool available(const char* target) {
-  static const bool have_cpu = [] {
-    CompileOptions options;
-    options.target = *Target::parse("cpu");
-    return table_engine().compile(stdlib::program("softmax").value(), options).ok();
-  }();
-  return std::string(target) != "cpu" || have_cpu;
+  static std::map<std::string, bool> known;
+  const auto found = known.find(target);
+  if (found != known.end()) return found->second;
+  CompileOptions options;
+  options.target = *Target::parse(target);
+  const auto kernel = table_engine().compile(stdlib::program("softmax").value(), options);
+  if (!kernel && !is_missing(kernel.diagnostics())) FAIL(render(kernel.diagnostics()));
+  return known[target] = kernel.ok();
 }
 
 inline Kernel compiled(const Program& program, const char* target) {
@@ -73,7 +76,7 @@ inline std::vector<Data> results_of(const Kernel& kernel, const Arguments& input
     out.emplace_back(result.dtype, result.shape);
     call.emplace_back(result.name, out.back().ref);
   }
-  auto report = kernel.run(call);
+  auto report = run(kernel, call);
   if (!report) FAIL(render(report.diagnostics()));
   return out;
 }

@@ -128,7 +128,8 @@ Json launch_account(const loop::Kernel& kernel, const cuda::Source& source, cons
 int emit_gpu(const Options& o, const Target& target) {
   const cuda::GpuTarget gpu = gpu_of(o, target);
   const Session s = opened(o);
-  const loop::Lowered lowered = expect(loop::build(program_for(s, target), options_for(s, gpu.machine())));
+  const loop::LowerOptions options = options_for(s, gpu.machine());
+  const loop::Lowered lowered = expect(loop::build(program_for(s, target, options), options));
   const cuda::Source source = expect(cuda::emit(lowered.kernel, gpu));
   const cuda::Binary binary = expect(cuda::compile(source, gpu));
   const std::string base = (std::filesystem::path(o.output) / ("attune_" + s.inferred.name)).string();

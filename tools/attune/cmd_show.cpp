@@ -173,7 +173,7 @@ int show_command(const Options& o) {
     throw Shown{};
   };
   try {
-    auto lowered = expect(loop::build(program_for(s, target), options));
+    auto lowered = expect(loop::build(program_for(s, target, options), options));
     if (target.kind == TargetKind::cuda) {
       const cuda::GpuTarget gpu = gpu_of(o, target);
       const cuda::Source source = expect(cuda::emit(lowered.kernel, gpu));

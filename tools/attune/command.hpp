@@ -145,7 +145,7 @@ void dump_texts(const Session& session);
 CompileOptions compile_options(const Options& options, const Session& session);
 /// The session's program as code for the target is made of it: on a GPU with the sizes that the code is for, taken from
 /// the inputs, --shape, or else assumed.
-tensor::Program program_for(const Session& session, const Target& target);
+tensor::Program program_for(const Session& session, const Target& target, const loop::LowerOptions& options);
 
 /// Sizes, FLOPs of visible elements, bytes of inputs and outputs.
 struct Work {

@@ -293,10 +293,10 @@ void open_inputs(Session& s, std::optional<std::uint64_t> random_default) {
   recorder().note(s);
 }
 
-tensor::Program program_for(const Session& s, const Target& target) {
+tensor::Program program_for(const Session& s, const Target& target, const loop::LowerOptions& options) {
   if (target.kind != TargetKind::cuda) return s.bound;
   std::map<std::string, std::int64_t> sizes;
-  for (const Sym& dim : tensor::fixed_dims(s.bound)) {
+  for (const Sym& dim : expect(cuda::dims_to_fix(s.bound, options))) {
     const auto shape = s.shapes.dims.find(dim.text());
     const auto given = s.given.dims.find(dim.text());
     sizes[dim.text()] = shape != s.shapes.dims.end()  ? shape->second
