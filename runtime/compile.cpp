@@ -344,8 +344,7 @@ Result<VariantFound> variant_for(Engine::State& engine, Unit& unit, const Types&
                                  const std::shared_ptr<const tensor::Program>& program, const Binding& binding,
                                  bool may_make) {
   const int index_bits = fits_in_32_bits(*program, binding) ? 32 : 64;
-  const Result<Sizes> sizes =
-      fixed_sizes(unit, types, *program, [&](const Sym& dim) { return binding.dims.at(dim); });
+  const Result<Sizes> sizes = fixed_sizes(unit, types, *program, [&](const Sym& dim) { return binding.dims.at(dim); });
   if (!sizes) return sizes.diagnostics();
   const Sizes& fixed = *sizes;
   {

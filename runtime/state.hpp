@@ -55,7 +55,7 @@ struct Unit {
   std::mutex mutex;                        ///< guards the four below
   std::unique_ptr<const Account> account;  ///< made once, then never changed: references to it stay valid
   std::map<Types, std::shared_ptr<const tensor::Program>> typed;
-  std::map<Types, std::vector<Sym>> fixed;  ///< dims that variants are made for; cuda only
+  std::map<Types, std::vector<Sym>> fixed;               ///< dims that variants are made for; cuda only
   std::vector<std::shared_ptr<const Variant>> variants;  ///< in order of making
   SingleFlight<std::shared_ptr<const Variant>> flights;
   const std::size_t limit;

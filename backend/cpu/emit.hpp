@@ -350,8 +350,8 @@ class Emitter {
   int lane_width_ = 1;
   bool mask_registers_ = false;
 
-  std::unordered_map<Sym, V> indices_;           ///< uniform indices in scope
-  loop::Proofs proofs_;                          ///< of the place in hand
+  std::unordered_map<Sym, V> indices_;  ///< uniform indices in scope
+  loop::Proofs proofs_;                 ///< of the place in hand
   std::unordered_map<Sym, Value> lets_;
   std::unordered_map<Sym, TileInfo> tiles_;
   std::unordered_map<Sym, std::pair<long, int>>

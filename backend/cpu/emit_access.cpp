@@ -93,7 +93,8 @@ Mask Emitter::subscript_check(std::size_t buffer, const tensor::Access& access) 
   Mask valid;
   for (std::size_t k = 0; k < access.subscripts.size(); ++k) {
     const Value subscript = value(access.subscripts[k]);
-    if (!subscript.present && (kernel_.trusted || proofs_.in_range(access.subscripts[k], kernel_.buffers[buffer].extents[k])))
+    if (!subscript.present &&
+        (kernel_.trusted || proofs_.in_range(access.subscripts[k], kernel_.buffers[buffer].extents[k])))
       continue;
     valid = both(valid, compare("icmp ult", subscript.v, buffer_extent(buffer, k)));
   }

@@ -85,7 +85,8 @@ void Expressions::close(std::string_view tail) {
 
 std::string Expressions::fresh(std::string_view stem) {
   std::string name;
-  for (const char c : stem) name += (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ? c : '_';
+  for (const char c : stem)
+    name += (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ? c : '_';
   return fmt::format("{}_{}", name.empty() ? "x" : name, ++names_);
 }
 
@@ -266,9 +267,9 @@ Value Expressions::evaluate(const Expr& expr) {
         const Number number = common({then, otherwise});
         Value out = defined(number, fmt::format("{} ? {} : {}", choice.text, as(then, number), as(otherwise, number)));
         if (!then.present.empty() || !otherwise.present.empty())
-          out.present = define(Number::truth, fmt::format("{} ? {} : {}", choice.text,
-                                                          then.present.empty() ? "true" : then.present,
-                                                          otherwise.present.empty() ? "true" : otherwise.present));
+          out.present = define(Number::truth,
+                               fmt::format("{} ? {} : {}", choice.text, then.present.empty() ? "true" : then.present,
+                                           otherwise.present.empty() ? "true" : otherwise.present));
         out.present = both(choice.present, out.present);
         return settled(out);
       },
@@ -385,10 +386,9 @@ Value Expressions::logical(const std::vector<Value>& args, bool conjunction) {
     if (!total.present.empty() || !next.present.empty()) {
       const std::string a = total.present.empty() ? "true" : total.present,
                         b = next.present.empty() ? "true" : next.present;
-      result.present = define(
-          Number::truth, conjunction ? fmt::format("({0} && {1}) || ({0} && !{2}) || ({1} && !{3})", a, b, total.text,
-                                                   next.text)
-                                     : fmt::format("({} && {}) || {}", a, b, result.text));
+      result.present = define(Number::truth, conjunction ? fmt::format("({0} && {1}) || ({0} && !{2}) || ({1} && !{3})",
+                                                                       a, b, total.text, next.text)
+                                                         : fmt::format("({} && {}) || {}", a, b, result.text));
     }
     total = settled(result);
   }
@@ -436,7 +436,8 @@ std::string Expressions::inside(std::size_t buffer, const tensor::Access& access
   std::string valid;
   for (std::size_t k = 0; k < access.subscripts.size(); ++k) {
     const Value subscript = value(access.subscripts[k]);
-    if (subscript.present.empty() && (kernel_.trusted || proofs_.in_range(access.subscripts[k], of.extents[k]))) continue;
+    if (subscript.present.empty() && (kernel_.trusted || proofs_.in_range(access.subscripts[k], of.extents[k])))
+      continue;
     // The extent as a size of the launch: what varies inside of it could not be a tensor's.
     valid = both(valid, define(Number::truth, fmt::format("(u64){} < (u64){}", as(subscript, Number::whole),
                                                           as(value(of.extents[k]), Number::whole))));
@@ -460,10 +461,10 @@ Value Expressions::read_buffer(const tensor::Access& access, std::size_t buffer)
     const std::string there = define(Number::truth, "(" + load(marks, valid) + ") != 0");
     present = valid.empty() ? there : both(valid, there);
   }
-  const Number number = is_float(of.dtype)            ? Number::real
-                        : is_bool(of.dtype)           ? Number::truth
-                        : of.dtype == DType::i64      ? Number::whole
-                                                      : Number::element;
+  const Number number = is_float(of.dtype)       ? Number::real
+                        : is_bool(of.dtype)      ? Number::truth
+                        : of.dtype == DType::i64 ? Number::whole
+                                                 : Number::element;
   return defined(number, loaded(of.dtype, "(" + load(buffer, valid) + ")"), present);
 }
 

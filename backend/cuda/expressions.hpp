@@ -36,9 +36,9 @@ struct Malformed {
 /// How the parameter words are laid out (cuda.hpp).
 struct ParameterWords {
   explicit ParameterWords(const loop::Kernel& kernel);
-  std::size_t dim(const Sym& sym) const;                        ///< npos: no dim of the kernel
-  std::size_t scalar(const Sym& sym) const;                     ///< npos: no scalar of the kernel
-  std::size_t buffer(const Sym& sym) const;                     ///< number of the buffer; npos: no buffer
+  std::size_t dim(const Sym& sym) const;     ///< npos: no dim of the kernel
+  std::size_t scalar(const Sym& sym) const;  ///< npos: no scalar of the kernel
+  std::size_t buffer(const Sym& sym) const;  ///< number of the buffer; npos: no buffer
   std::size_t address(std::size_t buffer) const { return first_[buffer]; }
   std::size_t stride(std::size_t buffer, std::size_t axis) const { return first_[buffer] + 1 + axis; }
   std::size_t flag = 0, count = 0;
@@ -71,7 +71,7 @@ class Expressions {
   // ---- text ----
   void line(std::string_view what);
   void insert(std::size_t at, std::string_view what);  ///< a line further up, at an offset that text().size() gave
-  void open(std::string_view head);  ///< `head {`, and a scope of names
+  void open(std::string_view head);                    ///< `head {`, and a scope of names
   void close(std::string_view tail = "}");
   std::string fresh(std::string_view stem);
   /// A constant of this text, once in a scope.

@@ -41,8 +41,7 @@ std::string_view function_of(UnaryOp op) {
 
 Value Expressions::unary(const tensor::Unary& node, const Expr& expr) {
   const Value operand = value(node.operand);
-  if (node.op == UnaryOp::logical_not)
-    return settled(defined(Number::truth, "!" + operand.text, operand.present));
+  if (node.op == UnaryOp::logical_not) return settled(defined(Number::truth, "!" + operand.text, operand.present));
   if (expr->type.is_integer()) {
     const std::string zero = as({"0LL", Number::whole, {}, 0}, operand.number);
     if (node.op == UnaryOp::negate)
@@ -103,8 +102,8 @@ Value Expressions::power(const tensor::Power& node, const Expr& expr) {
   }
   std::optional<std::int64_t> count = exponent.known;
   if (const auto* literal = tensor::get_if<tensor::Literal>(node.exponent))
-    if (const auto* real = std::get_if<double>(&literal->value); real && *real >= 1 && *real <= 4 &&
-                                                                 *real == static_cast<double>(static_cast<int>(*real)))
+    if (const auto* real = std::get_if<double>(&literal->value);
+        real && *real >= 1 && *real <= 4 && *real == static_cast<double>(static_cast<int>(*real)))
       count = static_cast<int>(*real);
   if (count && *count >= 1 && *count <= 4) {
     std::string result = base.text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nests where every thread does whole tasks by itself: statements as loops, tiles as arrays of the thread. Any loop nest
-// can run like this.
+// Nests where every thread does whole tasks by itself: statements as loops, tiles as arrays of the thread. Any loop
+// nest can run like this.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -119,8 +119,7 @@ class ThreadNest : public Expressions {
     }
     std::string text = element(tile, subscripts);
     const Number number = number_of(tile);
-    if (!present.empty())
-      text = fmt::format("{} ? {} : {}", present, text, number == Number::truth ? "false" : "0");
+    if (!present.empty()) text = fmt::format("{} ? {} : {}", present, text, number == Number::truth ? "false" : "0");
     return defined(number, text, present);
   }
 
@@ -279,9 +278,7 @@ class ThreadNest : public Expressions {
     raise(flag(store.value));
     const Value result = value(store.value);
     const loop::Buffer& buffer = kernel_.buffers[target];
-    const Number number = is_float(buffer.dtype)  ? Number::real
-                          : is_bool(buffer.dtype) ? Number::truth
-                                                  : Number::whole;
+    const Number number = is_float(buffer.dtype) ? Number::real : is_bool(buffer.dtype) ? Number::truth : Number::whole;
     std::string text = as(result, number);
     if (!result.present.empty())
       text = define(number, fmt::format("{} ? {} : {}", result.present, text,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known of indices without running: linear subscripts, and subscripts that provably lie inside an axis.
-#include <algorithm>
-
 #include "loop/proofs.hpp"
+
+#include <algorithm>
 
 namespace attune::loop {
 
@@ -131,8 +131,7 @@ bool Proofs::in_range(const Expr& subscript, const Expr& extent, int depth) cons
   if (const auto* index = get_if<tensor::Index>(subscript)) {
     const auto range = ranges.find(index->index);
     if (range == ranges.end()) return false;
-    return at_most(range->second.hi, extent) ||
-           (lane && index->index == lane && at_most(lane_limit, extent));
+    return at_most(range->second.hi, extent) || (lane && index->index == lane && at_most(lane_limit, extent));
   }
   const auto* chain = get_if<tensor::Chain>(subscript);
   if (!chain) return false;

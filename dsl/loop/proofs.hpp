@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of indices without running: linear subscripts, and subscripts that provably lie inside an axis. Backends
-// ask this before they generate a check.
+// What is known of indices without running: linear subscripts, and subscripts that provably lie inside an axis.
+// Backends ask this before they generate a check.
 #pragma once
 #include <cstdint>
 #include <optional>

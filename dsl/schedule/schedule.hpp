@@ -18,8 +18,8 @@ struct Machine {
   bool gpu = false;                   ///< tasks run on threads of a GPU
 };
 
-/// in_place: plain f32 memory is read where it lies. packed: every operand is copied to an f32 panel. direct (GPUs): memory
-/// of any float type is read and converted where it lies.
+/// in_place: plain f32 memory is read where it lies. packed: every operand is copied to an f32 panel. direct (GPUs):
+/// memory of any float type is read and converted where it lies.
 enum class Packing : std::uint8_t { in_place, packed, direct };
 
 struct Schedule {

@@ -2,6 +2,7 @@
 // A driver and a compiler that do nothing but remember: launches with their words, memory, and failures on demand.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -27,7 +28,7 @@ struct Launched {
 
 struct Driver {
   std::vector<Model> devices{Model{}};
-  std::size_t words = 0;  ///< how many are read of each launch's parameter
+  std::size_t words = 0;   ///< how many are read of each launch's parameter
   std::int32_t raise = 0;  ///< a launch writes it to the address in its last word, where it is not 0
   std::set<void*> capturing;
   std::uint64_t memory_limit = std::uint64_t{1} << 32;
@@ -38,6 +39,10 @@ struct Driver {
     bool sticky;  ///< every later call fails too
   };
   std::map<std::string, Failure> failures;  ///< by the function's name
+  /// Does what a launch says: the machine code, its function, blocks, threads and the parameter; null: nothing.
+  std::function<void(const std::string& image, const std::string& function, unsigned blocks, unsigned threads,
+                     const void* words)>
+      execute;
 
   // What happened:
   std::map<std::string, int> calls;
@@ -64,6 +69,8 @@ Compiler& compiler();
 
 /// Both afresh, and in the place of the real ones for this process.
 void install();
+/// The same, with the library's own generator of code.
+void install_with_generator();
 /// The same without a driver, or without a compiler.
 void install_without_driver();
 void install_without_compiler();

@@ -121,6 +121,11 @@ void install() {
   attune::cuda::nvrtc::replace(&compiler_table());
 }
 
+void install_with_generator() {
+  install();
+  attune::cuda::replace_generator(nullptr);
+}
+
 void install_without_driver() {
   install();
   attune::cuda::driver::replace(nullptr);

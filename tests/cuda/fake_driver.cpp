@@ -145,6 +145,7 @@ FAKE(cuCtxPopCurrent, cuCtxPopCurrent_v2)(CUcontext* context) {
 namespace {
 struct Function {
   std::string name;
+  const std::string* image = nullptr;
 };
 struct Module {
   std::string image;
@@ -173,7 +174,7 @@ FAKE(cuModuleGetFunction, cuModuleGetFunction)(CUfunction* function, CUmodule mo
   auto& loaded = *reinterpret_cast<Module*>(module);
   if (std::getenv("ATTUNE_FAKE_ANY") == nullptr && loaded.image.find(std::string(name) + "(") == std::string::npos)
     return error_not_found;
-  loaded.functions.push_back(std::make_unique<Function>(Function{name}));
+  loaded.functions.push_back(std::make_unique<Function>(Function{name, &loaded.image}));
   *function = reinterpret_cast<CUfunction>(loaded.functions.back().get());
   return success;
 }
@@ -204,6 +205,11 @@ FAKE(cuLaunchKernel, cuLaunchKernel)
   launched.words.assign(words, words + inside().state.words);
   if (inside().state.raise != 0 && !launched.words.empty() && launched.words.back() != 0)
     *reinterpret_cast<std::int32_t*>(static_cast<std::uintptr_t>(launched.words.back())) = inside().state.raise;
+  if (inside().state.execute) {
+    const auto& code = *reinterpret_cast<Function*>(function);
+    inside().state.execute(*code.image, code.name, grid_x, block_x, parameters[0]);
+    return success;
+  }
   inside().state.launches.push_back(std::move(launched));
   return success;
 }

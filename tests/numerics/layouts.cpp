@@ -94,8 +94,8 @@ TEST_CASE("any strides give what contiguous copies give") {
                                   : std::vector<std::int64_t>{H * M * E, M * E, E, 1},
                    random);
           std::fill(out.memory.begin(), out.memory.end(), NAN);
-          auto report = run(
-              engine, program, {{"Q", layout.q.ref}, {"K", layout.k.ref}, {"V", layout.v.ref}, {"O", out.ref}}, compile);
+          auto report = run(engine, program,
+                            {{"Q", layout.q.ref}, {"K", layout.k.ref}, {"V", layout.v.ref}, {"O", out.ref}}, compile);
           if (!report) {
             REQUIRE(is_missing(report.diagnostics()));
             continue;

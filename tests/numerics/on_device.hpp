@@ -18,7 +18,10 @@ class Copied {
   Copied(TensorRef& tensor, int device) {
     std::int64_t first = 0, last = 0;
     for (std::size_t k = 0; k < tensor.shape.size(); ++k) {
-      if (tensor.shape[k] == 0) return;  // nothing to copy, nothing to point at
+      if (tensor.shape[k] == 0) {  // nothing to copy, nothing to point at
+        tensor.device = {DeviceKind::cuda, device};
+        return;
+      }
       const std::int64_t reach = tensor.shape[k] == 1 ? 0 : (tensor.shape[k] - 1) * tensor.strides[k];
       (reach < 0 ? first : last) += reach;
     }
@@ -47,7 +50,9 @@ inline auto run(const Kernel& kernel, const Arguments& call) {
   for (Argument& argument : there)
     if (auto* tensor = std::get_if<TensorRef>(&argument.value); tensor && tensor->data)
       copies.emplace_back(*tensor, kernel.target().device);
-  auto report = kernel.run(there);
+  RunOptions options;
+  options.wait = true;  // the flag is known only then
+  auto report = kernel.run(there, options);
   if (report)
     for (const Copied& copy : copies) copy.fetch();
   return report;

@@ -67,8 +67,8 @@ TEST_CASE("spills and stack are read from a real log") {
 
 TEST_CASE("a refused text is told with the place that its #line says") {
   if (!has_nvrtc()) return;
-  const auto refused = cuda::compile(source("#line 12 \"mine.attn\"\nint x = nothing_of_the_kind;"),
-                                     *cuda::named_target("sm_80"));
+  const auto refused =
+      cuda::compile(source("#line 12 \"mine.attn\"\nint x = nothing_of_the_kind;"), *cuda::named_target("sm_80"));
   REQUIRE_FALSE(refused);
   CHECK(refused.diagnostics()[0].code == "A0901");
   CHECK(refused.diagnostics()[0].message.find("mine.attn(12): error") != std::string::npos);
