@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 
+#include "loop/lower_values.hpp"
 #include "loop/passes.hpp"
 #include "loop/rewrite.hpp"
 #include "tensor/passes.hpp"
@@ -30,9 +31,9 @@ constexpr std::int64_t extra_block = 512;
 
 Expr scalar(const Sym& sym) { return Expr(Scalar{sym}, type_i64); }
 
-class LowerNest {
+class LowerNest : NestValues {
  public:
-  LowerNest(const tensor::Streams& streams, const tensor::Nest& source) : streams_(streams), source_(source) {}
+  LowerNest(const tensor::Streams& streams, const tensor::Nest& source) : NestValues(streams), source_(source) {}
 
   loop::Nest run() {
     open_rows();
@@ -43,13 +44,6 @@ class LowerNest {
   }
 
  private:
-  struct Axis {
-    Sym index;
-    Expr base, extent;  ///< of tiles
-    Expr lo, hi;        ///< of domains
-    bool streamed = false;
-  };
-
   // ---- axes ------------------------------------------------------------------------------------
   void open_rows() {
     out_.name = source_.outputs.empty() ? "nest" : source_.outputs[0].target.text();
@@ -81,175 +75,6 @@ class LowerNest {
       Expr base = index(start);
       axes_.push_back({range.index, base, least(integer(extra_block), range.hi), base,
                        least(link(LinkOp::add, base, integer(extra_block)), range.hi)});
-    }
-  }
-
-  Axis* axis(const Sym& sym) {
-    for (Axis& a : axes_)
-      if (a.index == sym) return &a;
-    return nullptr;
-  }
-  bool is_lane(const Sym& sym) const { return out_.row && sym == out_.row; }
-  Range range(const Axis& a) const { return {a.index, a.lo, a.hi}; }
-
-  /// Open axes that an expression varies along, the row last.
-  std::vector<Sym> varying(const Expr& expr) {
-    std::vector<Sym> found;
-    for (const Axis& a : axes_)
-      if (mentions(expr, a.index)) found.push_back(a.index);
-    std::stable_partition(found.begin(), found.end(), [&](const Sym& s) { return !is_lane(s); });
-    return found;
-  }
-
-  Sym make_tile(const std::string& name, const Type& type, const std::vector<Sym>& along) {
-    Tile made{Sym::fresh(name),
-              type.is_float()  ? DType::f32
-              : type.is_bool() ? DType::boolean
-                               : DType::i64,
-              {},
-              Scope::stack};
-    for (const Sym& sym : along) {
-      Axis* a = axis(sym);
-      made.axes.push_back({sym, a->base, a->extent});
-    }
-    out_.tiles.push_back(made);
-    return made.sym;
-  }
-  Expr read(const Sym& tile, const std::vector<Sym>& along, const Type& type) {
-    Access access{tile, {}};
-    for (const Sym& sym : along) access.subscripts.push_back(index(sym));
-    return Expr(std::move(access), type);
-  }
-  std::vector<Range> domain(const std::vector<Sym>& along) {
-    std::vector<Range> out;
-    for (const Sym& sym : along) out.push_back(range(*axis(sym)));
-    return out;
-  }
-
-  // ---- inner reductions --------------------------------------------------------------------------
-  bool streamed(const Expr& expr) {
-    return std::any_of(axes_.begin(), axes_.end(),
-                       [&](const Axis& a) { return a.streamed && mentions(expr, a.index); });
-  }
-
-  /// The expression with every inner reduction replaced by a read of a tile that holds it.
-  Expr value(const Expr& expr) {
-    if (!expr) return expr;
-    if (const auto* reduce = get_if<Reduce>(expr)) return reduction(*reduce, expr);
-    if (const auto* chain = get_if<Chain>(expr))
-      if (Expr absorbed = absorb(*chain, expr)) return value(absorbed);
-    return map_children(expr, [&](const Expr& child) { return value(child); });
-  }
-
-  /// c * sum(x) as sum(c * x) where c varies along the row or not at all: then it costs nothing in the inner loop.
-  Expr absorb(const Chain& chain, const Expr& expr) {
-    if (!expr->type.is_float() ||
-        !std::all_of(chain.links.begin(), chain.links.end(), [](LinkOp op) { return op == LinkOp::mul; }))
-      return {};
-    const Expr* sum = nullptr;
-    std::vector<Factor> moved;
-    for (const Expr& arg : chain.args) {
-      const auto* reduce = get_if<Reduce>(arg);
-      if (reduce && reduce->op == ReduceOp::sum && reduce->body->type.is_float() && !sum)
-        sum = &arg;
-      else
-        moved.push_back({false, arg});
-    }
-    if (!sum || moved.empty()) return {};
-    for (const Factor& f : moved) {
-      if (has_reduction(f.expr) || may_be_absent(f.expr, streams_.program)) return {};
-      for (const Axis& a : axes_)
-        if (!is_lane(a.index) && mentions(f.expr, a.index)) return {};
-    }
-    Reduce copy = std::get<Reduce>((*sum)->kind);
-    moved.push_back({false, copy.body});
-    copy.body = product_of(moved, type_f32);
-    return Expr(std::move(copy), type_f32, expr->span);
-  }
-
-  Expr reduction(const Reduce& reduce, const Expr& expr) {
-    auto& memo = streamed(expr) ? step_memo_ : row_memo_;
-    for (const auto& [known, tile] : memo)
-      if (known == expr) return tile;
-    std::vector<Sym> along = varying(expr);
-    for (const IndexRange& r : reduce.over)
-      if (!axis(r.index)) {
-        Expr extent = integer_value(r.lo) == 0 ? r.hi : most(integer(0), link(LinkOp::sub, r.hi, r.lo));
-        axes_.push_back({r.index, r.lo, extent, r.lo, r.hi});
-      }
-    Block& block = streamed(expr) ? *step_ : out_.body;
-    Type type = expr->type.is_float() ? type_f32 : expr->type.is_bool() ? type_bool : type_i64;
-    std::vector<Range> over;
-    for (const IndexRange& r : reduce.over) over.push_back({r.index, r.lo, r.hi});
-    Expr body = value(reduce.body), guard = value(reduce.guard);
-    Sym tile = make_tile(reduce.op == ReduceOp::sum ? "dot" : "r", type, along);
-    Expr result = read(tile, along, type);
-    if (reduce.op == ReduceOp::sum && !guard && type.is_float() &&
-        contract(block, tile, along, over, body, {}, expr->span)) {
-      memo.emplace_back(expr, result);
-      return result;
-    }
-    accumulate(block, reduce.op, tile, along, over, body, guard, expr->span, true);
-    memo.emplace_back(expr, result);
-    return result;
-  }
-
-  /// A contraction if the product separates into factors with the row and factors with other axes. `scale` null: fresh.
-  bool contract(Block& block, const Sym& tile, const std::vector<Sym>& along, const std::vector<Range>& over,
-                const Expr& body, const Expr& scale, Span span) {
-    if (!out_.row || along.empty() || !is_lane(along.back())) return false;
-    std::vector<Factor> row_side, other_side;
-    for (const Factor& f : factors(body)) {
-      if (get_if<Where>(f.expr)) return false;
-      bool lane = mentions(f.expr, out_.row), other = false;
-      for (const Sym& sym : along) other = other || (!is_lane(sym) && mentions(f.expr, sym));
-      if (lane && other) return false;
-      (other ? other_side : row_side).push_back(f);
-    }
-    if (other_side.empty() || row_side.empty()) return false;
-    Expr a = product_of(row_side, type_f32), b = product_of(other_side, type_f32);
-    bool row_varies = mentions(a, out_.row);
-    if (!row_varies) return false;
-    block.push_back({Contract{tile, domain(along), over, a, b, scale}, span});
-    return true;
-  }
-
-  void accumulate(Block& block, ReduceOp op, const Sym& tile, const std::vector<Sym>& along,
-                  const std::vector<Range>& over, const Expr& body, const Expr& guard, Span span, bool fresh) {
-    if (op == ReduceOp::argmax) {
-      Sym best = make_tile("best", body->type.is_float() ? type_f32 : type_i64, along);
-      best_[tile] = best;
-      if (fresh) {
-        Expr lowest = body->type.is_float() ? real(-std::numeric_limits<double>::infinity())
-                                            : integer(std::numeric_limits<std::int64_t>::min());
-        block.push_back({Map{best, domain(along), lowest, {}, {}}, span});
-        block.push_back({Map{tile, domain(along), integer(-1), {}, {}}, span});
-      }
-      block.push_back({Accumulate{Op::argmax, best, tile, domain(along), over, body, guard}, span});
-      return;
-    }
-    if (fresh)
-      block.push_back(
-          {Map{tile,
-               domain(along),
-               identity(op, op == ReduceOp::sum || op == ReduceOp::max || op == ReduceOp::min || op == ReduceOp::prod
-                                ? (body->type.is_float() ? type_f32 : type_i64)
-                                : type_f32),
-               {},
-               {}},
-           span});
-    block.push_back({Accumulate{op_of(op), tile, {}, domain(along), over, body, guard}, span});
-  }
-
-  static Op op_of(ReduceOp op) {
-    switch (op) {
-      case ReduceOp::max: return Op::max;
-      case ReduceOp::min: return Op::min;
-      case ReduceOp::prod: return Op::prod;
-      case ReduceOp::any: return Op::any;
-      case ReduceOp::all: return Op::all;
-      case ReduceOp::bound: return Op::max_any;
-      default: return Op::sum;
     }
   }
 
@@ -329,16 +154,7 @@ class LowerNest {
       for (const Sym& sym : axes_of(state)) made.axes.push_back({sym, axis(sym)->base, axis(sym)->extent});
       out_.tiles.push_back(made);
       if (state.op == ReduceOp::argmax) {
-        Sym best =
-            make_tile(state.sym.text() + ".best", state.body->type.is_float() ? type_f32 : type_i64, axes_of(state));
-        best_[state.sym] = best;
-        out_.body.push_back({Map{best,
-                                 domain(axes_of(state)),
-                                 state.body->type.is_float() ? real(-std::numeric_limits<double>::infinity())
-                                                             : integer(std::numeric_limits<std::int64_t>::min()),
-                                 {},
-                                 {}},
-                             state.span});
+        best_[state.sym] = make_best(state.sym.text() + ".best", state.body, axes_of(state), out_.body, state.span);
       }
       out_.body.push_back({Map{state.sym, domain(axes_of(state)), identity(state.op, state.type), {}, {}}, state.span});
     }
@@ -436,50 +252,6 @@ class LowerNest {
            });
   }
 
-  /// A tile of weights over (streamed indices, row): 0 where the guard fails or the value is absent.
-  Expr weights(const Expr& product, const Expr& guard, const Phase& phase, Block& body, Span span) {
-    Expr key = guard ? Expr(Where{guard, product}, type_f32) : product;
-    for (const auto& [known, tile] : step_memo_)
-      if (known == key) return tile;
-    std::vector<Sym> along;
-    for (const IndexRange& r : phase.over) along.push_back(r.index);
-    along.push_back(out_.row);
-    Expr what = value(product);
-    Sym tile = make_tile("w", type_f32, along);
-    body.push_back({Map{tile, domain(along), what, guard, real(0)}, span});
-    Expr result = read(tile, along, type_f32);
-    step_memo_.emplace_back(key, result);
-    return result;
-  }
-
-  /// exp(sum of coefficient * (new - old)) as a tile along the row, or null. Equal values stand for factor 1, so that
-  /// two infinite ones do not make a NaN.
-  Expr repair(const State& state, Block& body) {
-    if (state.repair.empty()) return {};
-    std::vector<Sym> along;
-    if (out_.row) along.push_back(out_.row);
-    Expr exponent, unchanged;
-    for (const auto& [other, coefficient] : state.repair) {
-      Expr now = read(other, along, type_f32), before = read(old_.at(other), along, type_f32);
-      Expr moved = link(LinkOp::sub, now, before);
-      if (coefficient == -1)
-        moved = link(LinkOp::sub, before, now);
-      else if (coefficient != 1)
-        moved = link(LinkOp::mul, real(coefficient), moved);
-      exponent = exponent ? link(LinkOp::add, exponent, moved) : moved;
-      Expr same = compare(Relation::equal, now, before);
-      unchanged = unchanged ? link(LinkOp::both, unchanged, same) : same;
-    }
-    Expr factor = Expr(Select{unchanged, real(1), unary(UnaryOp::exp, exponent)}, type_f32);
-    for (const auto& [known, tile] : step_memo_)
-      if (known == factor) return tile;
-    Sym tile = make_tile("repair", type_f32, along);
-    body.push_back({Map{tile, domain(along), factor, {}, {}}, state.span});
-    Expr result = read(tile, along, type_f32);
-    step_memo_.emplace_back(factor, result);
-    return result;
-  }
-
   /// Weight 0 times a finite factor is 0, so only a sum that is not finite can be wrong: such a block of rows is done
   /// again element by element, with selects and over final values of the other states, where a hoisted sum that
   /// overflowed is repaired too. `visible` limits it to blocks that some row sees (or is null).
@@ -562,14 +334,8 @@ class LowerNest {
     return what;
   }
 
-  const tensor::Streams& streams_;
   const tensor::Nest& source_;
-  loop::Nest out_;
-  std::vector<Axis> axes_;
   Sym extra_start_;
-  Block* step_ = nullptr;
-  std::vector<std::pair<Expr, Expr>> row_memo_, step_memo_;
-  std::unordered_map<Sym, Sym> old_, best_;
 };
 
 }  // namespace
