@@ -273,7 +273,7 @@ std::optional<Diagnostic> missing(const Target& target) {
     if (cuda::nvrtc::api() == nullptr) return cuda::nvrtc::missing();
     return std::nullopt;
   }
-  if (target.kind != TargetKind::cpu || cpu::llvm_report().version != 0) return std::nullopt;
+  if (target.kind != TargetKind::cpu || cpu::llvm_report().found()) return std::nullopt;
   Diagnostic diagnostic;
   diagnostic.code = "A0603";
   diagnostic.message = "the target `cpu` needs libLLVM, which was not found";
@@ -311,7 +311,7 @@ const Account& account_of(Engine::State& engine, Unit& unit) {
 
 Target resolve(const Target& target) {
   if (target.kind != TargetKind::automatic) return target;
-  return {cpu::llvm_report().version != 0 ? TargetKind::cpu : TargetKind::interpreter};
+  return {cpu::llvm_report().found() ? TargetKind::cpu : TargetKind::interpreter};
 }
 
 Target best_target() {

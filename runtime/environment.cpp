@@ -20,24 +20,22 @@ std::string size_text(std::uint64_t bytes) {
   return fmt::format("{} KiB", (bytes + 1023) / 1024);
 }
 
-Engine::Finding llvm() {
-  const cpu::LlvmReport& report = cpu::llvm_report();
-  if (report.version != 0) return {"libLLVM", true, fmt::format("{} at {}", cpu::llvm_identity(), report.path)};
-  std::string detail = "not found; warning: `auto` runs the interpreter, which is slow (install libllvm19)";
-  for (const std::string& tried : report.tried) detail += "; tried " + tried;
-  return {"libLLVM", false, detail};
-}
-
-Engine::Finding library(const char* what, const cuda::LibraryReport& report) {
+Engine::Finding library(const char* what, const LibraryReport& report, const char* without) {
   if (report.found()) return {what, true, fmt::format("{} at {}", report.version, report.path)};
-  std::string detail = "not found; without it there is no target `cuda`";
+  std::string detail = fmt::format("not found; {}", without);
   for (const std::string& tried : report.tried) detail += "; tried " + tried;
   return {what, false, detail};
 }
 
+Engine::Finding llvm() {
+  return library("libLLVM", cpu::llvm_report(),
+                 "warning: `auto` runs the interpreter, which is slow (install libllvm19)");
+}
+
 void add_gpus(std::vector<Engine::Finding>& findings) {
-  findings.push_back(library("CUDA driver", cuda::driver::report()));
-  findings.push_back(library("NVRTC", cuda::nvrtc_report()));
+  constexpr const char* without = "without it there is no target `cuda`";
+  findings.push_back(library("CUDA driver", cuda::driver::report(), without));
+  findings.push_back(library("NVRTC", cuda::nvrtc_report(), without));
   const std::vector<GpuInfo> devices = gpus();
   // The driver's own finding says why there is none, unless it is there.
   if (devices.empty() && cuda::driver::report().found()) findings.push_back({"GPU", false, cuda::missing_for(0)});

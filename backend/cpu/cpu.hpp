@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/library.hpp"
 #include "loop/ir.hpp"
 #include "schedule/schedule.hpp"
 
@@ -90,13 +91,8 @@ class Loaded {
 /// What either compile() made to callable code.
 Result<std::shared_ptr<Loaded>> load(const std::vector<std::uint8_t>& code, std::size_t nest_count);
 
-/// What was found of libLLVM: version (0 if none), path, and the paths tried.
-struct LlvmReport {
-  int version = 0;
-  std::string path;
-  std::vector<std::string> tried;
-};
-const LlvmReport& llvm_report();
+/// What was found of libLLVM; its version is "19.1.7"-like.
+const LibraryReport& llvm_report();
 /// "19.1.7"-like identity for cache keys; "" without libLLVM.
 std::string llvm_identity();
 

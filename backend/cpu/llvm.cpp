@@ -2,10 +2,9 @@
 // Opens libLLVM and turns IR text into object bytes or assembly.
 #include "backend/cpu/llvm.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -15,13 +14,6 @@ namespace llvm {
 namespace {
 
 constexpr int oldest = 17;
-
-struct Library {
-  Api api;
-  bool usable = false;
-  std::string identity;
-  LlvmReport report;
-};
 
 /// Version 19 first, because it is what is tested; then newer ones, then older ones.
 std::vector<std::string> candidates() {
@@ -39,84 +31,47 @@ std::vector<std::string> candidates() {
 
 /// The name of the first entry point that `handle` lacks, or null with the table filled.
 const char* resolve(void* handle, Api& api) {
-  // dlsym gives an object pointer; copying its bytes is the form of the conversion that POSIX guarantees.
 #define ATTUNE_LLVM_FUNCTION(result, name, arguments) \
-  if (void* symbol = dlsym(handle, #name)) {          \
-    std::memcpy(&api.name, &symbol, sizeof symbol);   \
-  } else {                                            \
-    return #name;                                     \
-  }
+  if (!resolve_symbol(handle, #name, api.name)) return #name;
 #include "backend/cpu/llvm_symbols.inc"
 #undef ATTUNE_LLVM_FUNCTION
   return nullptr;
 }
 
-/// Opens one path; "" or why it cannot be used.
-std::string open(const std::string& path, Library& library) {
-  // RTLD_LOCAL: another LLVM in the host process must neither see these symbols nor lend its own.
-  void* handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
-  if (handle == nullptr) {
-    const char* reason = dlerror();
-    return reason != nullptr ? reason : "cannot be opened";
-  }
-  std::string reason;
-  using GetVersion = void (*)(unsigned*, unsigned*, unsigned*);
-  GetVersion version_of = nullptr;
-  if (void* symbol = dlsym(handle, "LLVMGetVersion")) std::memcpy(&version_of, &symbol, sizeof symbol);
-  unsigned major = 0, minor = 0, patch = 0;
-  if (version_of != nullptr) version_of(&major, &minor, &patch);
-  if (version_of == nullptr) {
-    // LLVMGetVersion itself came with LLVM 16.
-    reason = fmt::format("has no LLVMGetVersion: no libLLVM, or older than {}", oldest);
-  } else if (major < static_cast<unsigned>(oldest)) {
-    reason = fmt::format("is version {}.{}.{}, older than {}", major, minor, patch, oldest);
-  } else if (const char* name = resolve(handle, library.api)) {
-    reason = fmt::format("version {}.{}.{} lacks {}", major, minor, patch, name);
-  }
-  if (!reason.empty()) {
-    library.api = {};
-    dlclose(handle);
-    return reason;
-  }
-  library.api.LLVMInitializeX86TargetInfo();
-  library.api.LLVMInitializeX86Target();
-  library.api.LLVMInitializeX86TargetMC();
-  library.api.LLVMInitializeX86AsmPrinter();
-  library.usable = true;
-  library.identity = fmt::format("{}.{}.{}", major, minor, patch);
-  library.report.version = static_cast<int>(major);
-  library.report.path = path;
-  // The full path says more than a soname to someone who reads the report.
-  Dl_info info{};
-  void* address = nullptr;
-  std::memcpy(&address, &version_of, sizeof address);
-  if (dladdr(address, &info) != 0 && info.dli_fname != nullptr) library.report.path = info.dli_fname;
-  return {};
-}
+struct Llvm : Library<Api> {
+  int major = 0;
 
-const Library& library() {
-  // Never closed and never destroyed: loaded code and its memory manager live until the process ends.
-  static const Library* const opened = [] {
-    auto* result = new Library;
-    const char* override_path = std::getenv("ATTUNE_LLVM_PATH");
-    std::vector<std::string> paths;
-    if (override_path != nullptr && *override_path != '\0')
-      paths.emplace_back(override_path);
-    else
-      paths = candidates();
-    for (const std::string& path : paths) {
-      std::string reason = open(path, *result);
-      if (reason.empty()) {
-        result->report.tried.push_back(path + ": used");
-        break;
-      }
-      // dlerror() mostly begins with the path itself.
-      result->report.tried.push_back(reason.rfind(path, 0) == 0 ? reason : path + ": " + reason);
+  /// Takes a library of a version that is known to do; "" or why it cannot be used.
+  std::string accept(void* handle) {
+    void (*version_of)(unsigned*, unsigned*, unsigned*) = nullptr;
+    // LLVMGetVersion itself came with LLVM 16.
+    if (!resolve_symbol(handle, "LLVMGetVersion", version_of))
+      return fmt::format("has no LLVMGetVersion: no libLLVM, or older than {}", oldest);
+    unsigned numbers[3] = {};
+    version_of(&numbers[0], &numbers[1], &numbers[2]);
+    const std::string version = fmt::format("{}", fmt::join(numbers, "."));
+    if (numbers[0] < static_cast<unsigned>(oldest)) return fmt::format("is version {}, older than {}", version, oldest);
+    if (const char* name = resolve(handle, api)) {
+      api = {};
+      return fmt::format("version {} lacks {}", version, name);
     }
-    return result;
-  }();
-  return *opened;
-}
+    api.LLVMInitializeX86TargetInfo();
+    api.LLVMInitializeX86Target();
+    api.LLVMInitializeX86TargetMC();
+    api.LLVMInitializeX86AsmPrinter();
+    major = static_cast<int>(numbers[0]);
+    report.version = version;
+    return {};
+  }
+  static Llvm* open() {
+    auto* made = new Llvm;
+    open_library(
+        paths_from("ATTUNE_LLVM_PATH", candidates()), [&](void* handle) { return made->accept(handle); }, made->report);
+    return made;
+  }
+};
+
+Opened<Llvm> opened;
 
 /// Errors that LLVM reports through the context instead of a return value.
 struct Collected {
@@ -231,13 +186,16 @@ Result<Bytes> translate(const std::string& ir, const CpuTarget& target, FileType
 
 }  // namespace
 
-const Api* api() { return library().usable ? &library().api : nullptr; }
+const Api* api() {
+  const Llvm& found = opened.get();
+  return found.usable() ? &found.api : nullptr;
+}
 
 Diagnostic missing() {
   Diagnostic diagnostic;
   diagnostic.code = "A0603";
   diagnostic.message = "no usable libLLVM was found";
-  diagnostic.notes = library().report.tried;
+  diagnostic.notes = opened.get().report.tried;
   diagnostic.help = fmt::format(
       "install LLVM {} or later (Debian, Ubuntu: libllvm19), or set ATTUNE_LLVM_PATH to its shared library", oldest);
   return diagnostic;
@@ -290,7 +248,7 @@ std::optional<std::vector<Bytes>> unpack(const std::vector<std::uint8_t>& code) 
 
 std::string processor(const std::string& name) {
   // An unknown name would only be warned about on stderr and scheduled as a bare x86-64.
-  if (name == "znver5" && library().report.version < 19) return "znver4";
+  if (name == "znver5" && opened.get().major < 19) return "znver4";
   return name;
 }
 
@@ -330,8 +288,8 @@ Result<std::string> assembly(const std::string& ir, const CpuTarget& target) {
   return llvm::translate<std::string>(ir, target, llvm::FileType::assembly);
 }
 
-const LlvmReport& llvm_report() { return llvm::library().report; }
+const LibraryReport& llvm_report() { return llvm::opened.get().report; }
 
-std::string llvm_identity() { return llvm::library().identity; }
+std::string llvm_identity() { return llvm_report().version; }
 
 }  // namespace attune::cpu

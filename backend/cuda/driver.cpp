@@ -2,33 +2,15 @@
 // Opens libcuda, or uses the table that a test gave.
 #include "backend/cuda/driver.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
-
-#include <atomic>
-#include <cstring>
-#include <mutex>
-
-#include "backend/cuda/library.hpp"
 
 namespace attune::cuda::driver {
 namespace {
 
-struct Library {
-  Api api;
-  bool usable = false;
-  LibraryReport report;
-};
-
 /// The first entry point that `handle` lacks, or null with the table filled.
 const char* resolve(void* handle, Api& api) {
-  // dlsym gives an object pointer; copying its bytes is the form of the conversion that POSIX guarantees.
 #define ATTUNE_CUDA_FUNCTION(name, exported, arguments) \
-  if (void* symbol = dlsym(handle, #exported)) {        \
-    std::memcpy(&api.name, &symbol, sizeof symbol);     \
-  } else {                                              \
-    return #exported;                                   \
-  }
+  if (!resolve_symbol(handle, #exported, api.name)) return #exported;
 #include "backend/cuda/driver_symbols.inc"
 #undef ATTUNE_CUDA_FUNCTION
   return nullptr;
@@ -42,76 +24,42 @@ std::string name_of(const Api& api, CUresult result) {
   return fmt::format("{} ({})", name, text);
 }
 
-/// Initialises a filled table; "" or why it cannot be used.
-std::string start(Library& library) {
-  const Api& api = library.api;
-  if (const CUresult result = api.cuInit(0); result != success) return "cuInit gives " + name_of(api, result);
-  int version = 0;
-  api.cuDriverGetVersion(&version);
-  library.usable = true;
-  library.report.version = fmt::format("{}.{}", version / 1000, version % 1000 / 10);
-  return {};
-}
-
-Library* opened() {
-  // Never closed and never destroyed: loaded code lives until the process ends.
-  auto* library = new Library;
-  std::vector<std::string> paths;
-  if (std::string path = variable("ATTUNE_CUDA_PATH"); !path.empty())
-    paths.push_back(std::move(path));
-  else
+struct Driver : Library<Api> {
+  std::string start() {
+    if (const CUresult result = api.cuInit(0); result != success) return "cuInit gives " + name_of(api, result);
+    int version = 0;
+    api.cuDriverGetVersion(&version);
+    report.version = fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+    return {};
+  }
+  static Driver* open() {
+    auto* made = new Driver;
     // The last one is where the driver's files lie under WSL.
-    paths = {"libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1"};
-  open_library(
-      paths,
-      [&](void* handle) -> std::string {
-        if (const char* name = resolve(handle, library->api)) return fmt::format("lacks {}: too old a driver", name);
-        return start(*library);
-      },
-      library->report);
-  return library;
-}
+    open_library(
+        paths_from("ATTUNE_CUDA_PATH", {"libcuda.so.1", "libcuda.so", "/usr/lib/wsl/lib/libcuda.so.1"}),
+        [&](void* handle) -> std::string {
+          if (const char* name = resolve(handle, made->api)) return fmt::format("lacks {}: too old a driver", name);
+          return made->start();
+        },
+        made->report);
+    return made;
+  }
+};
 
-std::mutex mutex;
-std::atomic<const Library*> current{nullptr};
-std::atomic<unsigned> replacements{0};
-
-const Library& library() {
-  if (const Library* known = current.load(std::memory_order_acquire)) return *known;
-  const std::lock_guard lock(mutex);
-  if (const Library* known = current.load(std::memory_order_acquire)) return *known;
-  const Library* made = opened();
-  current.store(made, std::memory_order_release);
-  return *made;
-}
+Opened<Driver> opened;
 
 }  // namespace
 
 const Api* api() {
-  const Library& found = library();
-  return found.usable ? &found.api : nullptr;
+  const Driver& found = opened.get();
+  return found.usable() ? &found.api : nullptr;
 }
 
-const LibraryReport& report() { return library().report; }
+const LibraryReport& report() { return opened.get().report; }
 
-void replace(const Api* table) {
-  static std::vector<Library*> all;  // references to what was before may be held
-  auto* made = new Library;
-  if (table != nullptr) {
-    made->api = *table;
-    const std::string reason = start(*made);
-    made->report.tried.push_back("a table of functions: " + (reason.empty() ? "used" : reason));
-    made->report.path = "a table of functions";
-  } else {
-    made->report.tried.push_back("none, as told");
-  }
-  const std::lock_guard lock(mutex);
-  all.push_back(made);
-  current.store(made, std::memory_order_release);
-  replacements.fetch_add(1);
-}
+void replace(const Api* table) { opened.replace(table); }
 
-unsigned generation() { return replacements.load(); }
+unsigned generation() { return opened.replacements(); }
 
 Diagnostic failed(CUresult result, const std::string& doing) {
   const Api* table = api();

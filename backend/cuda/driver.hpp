@@ -7,15 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace attune::cuda {
+#include "backend/library.hpp"
 
-/// What was found of a library: its version ("" if none is used), path, and the paths tried.
-struct LibraryReport {
-  std::string version;
-  std::string path;
-  std::vector<std::string> tried;
-  bool found() const { return !version.empty(); }
-};
+namespace attune::cuda {
 
 namespace driver {
 

@@ -2,27 +2,15 @@
 // Opens libnvrtc and compiles generated text with it.
 #include "backend/cuda/nvrtc.hpp"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <filesystem>
-#include <mutex>
-
-#include "backend/cuda/library.hpp"
 
 namespace attune::cuda {
 namespace nvrtc {
 namespace {
-
-struct Library {
-  Api api;
-  bool usable = false;
-  LibraryReport report;
-  std::vector<int> archs;  ///< compute capabilities as numbers, 90 for 9.0
-};
 
 /// By soname first (what the system or the host program has), newest major version first, then where toolkits lie.
 std::vector<std::string> candidates() {
@@ -49,58 +37,40 @@ std::vector<std::string> candidates() {
 /// The name of the first entry point that `handle` lacks, or null with the table filled.
 const char* resolve(void* handle, Api& api) {
 #define ATTUNE_NVRTC_FUNCTION(result, name, arguments) \
-  if (void* symbol = dlsym(handle, #name)) {           \
-    std::memcpy(&api.name, &symbol, sizeof symbol);    \
-  } else {                                             \
-    return #name;                                      \
-  }
+  if (!resolve_symbol(handle, #name, api.name)) return #name;
 #include "backend/cuda/nvrtc_symbols.inc"
 #undef ATTUNE_NVRTC_FUNCTION
   return nullptr;
 }
 
-std::string start(Library& library) {
-  const Api& api = library.api;
-  int major = 0, minor = 0, count = 0;
-  if (const int result = api.nvrtcVersion(&major, &minor); result != 0)
-    return fmt::format("nvrtcVersion gives {}", api.nvrtcGetErrorString(result));
-  if (api.nvrtcGetNumSupportedArchs(&count) == 0 && count > 0) {
-    library.archs.resize(static_cast<std::size_t>(count));
-    if (api.nvrtcGetSupportedArchs(library.archs.data()) != 0) library.archs.clear();
+struct Compiler : Library<Api> {
+  std::vector<int> archs;  ///< compute capabilities as numbers, 90 for 9.0
+
+  std::string start() {
+    int major = 0, minor = 0, count = 0;
+    if (const int result = api.nvrtcVersion(&major, &minor); result != 0)
+      return fmt::format("nvrtcVersion gives {}", api.nvrtcGetErrorString(result));
+    if (api.nvrtcGetNumSupportedArchs(&count) == 0 && count > 0) {
+      archs.resize(static_cast<std::size_t>(count));
+      if (api.nvrtcGetSupportedArchs(archs.data()) != 0) archs.clear();
+    }
+    report.version = fmt::format("{}.{}", major, minor);
+    return {};
   }
-  library.usable = true;
-  library.report.version = fmt::format("{}.{}", major, minor);
-  return {};
-}
+  static Compiler* open() {
+    auto* made = new Compiler;
+    open_library(
+        paths_from("ATTUNE_NVRTC_PATH", candidates()),
+        [&](void* handle) -> std::string {
+          if (const char* name = resolve(handle, made->api)) return fmt::format("lacks {}: older than 11.2", name);
+          return made->start();
+        },
+        made->report);
+    return made;
+  }
+};
 
-Library* opened() {
-  auto* library = new Library;
-  std::vector<std::string> paths;
-  if (std::string path = variable("ATTUNE_NVRTC_PATH"); !path.empty())
-    paths.push_back(std::move(path));
-  else
-    paths = candidates();
-  open_library(
-      paths,
-      [&](void* handle) -> std::string {
-        if (const char* name = resolve(handle, library->api)) return fmt::format("lacks {}: older than 11.2", name);
-        return start(*library);
-      },
-      library->report);
-  return library;
-}
-
-std::mutex mutex;
-std::atomic<const Library*> current{nullptr};
-
-const Library& library() {
-  if (const Library* known = current.load(std::memory_order_acquire)) return *known;
-  const std::lock_guard lock(mutex);
-  if (const Library* known = current.load(std::memory_order_acquire)) return *known;
-  const Library* made = opened();
-  current.store(made, std::memory_order_release);
-  return *made;
-}
+Opened<Compiler> opened;
 
 /// A program of NVRTC, destroyed at the end.
 class Translation {
@@ -163,9 +133,9 @@ class Translation {
 };
 
 /// The opened library, where it knows the architecture.
-Result<const Library*> compiler_for(const GpuTarget& target) {
-  const Library& found = library();
-  if (!found.usable) return missing();
+Result<const Compiler*> compiler_for(const GpuTarget& target) {
+  const Compiler& found = opened.get();
+  if (!found.usable()) return missing();
   const int arch = target.major * 10 + target.minor;
   if (!found.archs.empty() && std::find(found.archs.begin(), found.archs.end(), arch) == found.archs.end()) {
     Diagnostic diagnostic;
@@ -179,34 +149,36 @@ Result<const Library*> compiler_for(const GpuTarget& target) {
   return &found;
 }
 
+/// The text in the form that one of the pairs of functions reads, and the log of its making.
+struct Translated {
+  std::string bytes, log;
+};
+Result<Translated> translate(const Source& source, const GpuTarget& target,
+                             int (*Api::*size_of)(nvrtcProgram, std::size_t*), int (*Api::*read)(nvrtcProgram, char*)) {
+  const auto found = compiler_for(target);
+  if (!found) return found.diagnostics();
+  const Api& api = (*found)->api;
+  Translation translation(api);
+  if (auto error = translation.run(source, target)) return *std::move(error);
+  Result<std::string> bytes = translation.output(api.*size_of, api.*read);
+  if (!bytes) return bytes.diagnostics();
+  return Translated{*std::move(bytes), translation.log()};
+}
+
 }  // namespace
 
 const Api* api() {
-  const Library& found = library();
-  return found.usable ? &found.api : nullptr;
+  const Compiler& found = opened.get();
+  return found.usable() ? &found.api : nullptr;
 }
 
-void replace(const Api* table) {
-  static std::vector<Library*> all;  // references to what was before may be held
-  auto* made = new Library;
-  if (table != nullptr) {
-    made->api = *table;
-    const std::string reason = start(*made);
-    made->report.tried.push_back("a table of functions: " + (reason.empty() ? "used" : reason));
-    made->report.path = "a table of functions";
-  } else {
-    made->report.tried.push_back("none, as told");
-  }
-  const std::lock_guard lock(mutex);
-  all.push_back(made);
-  current.store(made, std::memory_order_release);
-}
+void replace(const Api* table) { opened.replace(table); }
 
 Diagnostic missing() {
   Diagnostic diagnostic;
   diagnostic.code = "A0602";
   diagnostic.message = "the target `cuda` needs NVRTC (libnvrtc), which was not found";
-  for (const std::string& tried : library().report.tried) diagnostic.notes.push_back("tried " + tried);
+  for (const std::string& tried : opened.get().report.tried) diagnostic.notes.push_back("tried " + tried);
   diagnostic.help =
       "install it (it is part of the CUDA toolkit and of the Python package nvidia-cuda-nvrtc), or name the library in "
       "ATTUNE_NVRTC_PATH";
@@ -216,29 +188,20 @@ Diagnostic missing() {
 }  // namespace nvrtc
 
 Result<Binary> compile(const Source& source, const GpuTarget& target) {
-  const auto found = nvrtc::compiler_for(target);
-  if (!found) return found.diagnostics();
-  const nvrtc::Api& api = (*found)->api;
-  nvrtc::Translation translation(api);
-  if (auto error = translation.run(source, target)) return *std::move(error);
-  Result<std::string> code = translation.output(api.nvrtcGetCUBINSize, api.nvrtcGetCUBIN);
-  if (!code) return code.diagnostics();
-  return Binary{{code->begin(), code->end()}, translation.log()};
+  auto made = nvrtc::translate(source, target, &nvrtc::Api::nvrtcGetCUBINSize, &nvrtc::Api::nvrtcGetCUBIN);
+  if (!made) return made.diagnostics();
+  return Binary{{made->bytes.begin(), made->bytes.end()}, std::move(made->log)};
 }
 
 Result<std::string> ptx(const Source& source, const GpuTarget& target) {
-  const auto found = nvrtc::compiler_for(target);
-  if (!found) return found.diagnostics();
-  const nvrtc::Api& api = (*found)->api;
-  nvrtc::Translation translation(api);
-  if (auto error = translation.run(source, target)) return *std::move(error);
-  Result<std::string> text = translation.output(api.nvrtcGetPTXSize, api.nvrtcGetPTX);
-  if (text) text->resize(std::strlen(text->c_str()));  // NVRTC counts the final zero
-  return text;
+  auto made = nvrtc::translate(source, target, &nvrtc::Api::nvrtcGetPTXSize, &nvrtc::Api::nvrtcGetPTX);
+  if (!made) return made.diagnostics();
+  made->bytes.resize(std::strlen(made->bytes.c_str()));  // NVRTC counts the final zero
+  return std::move(made->bytes);
 }
 
-const LibraryReport& nvrtc_report() { return nvrtc::library().report; }
+const LibraryReport& nvrtc_report() { return nvrtc::opened.get().report; }
 
-std::string nvrtc_identity() { return nvrtc::library().report.version; }
+std::string nvrtc_identity() { return nvrtc::opened.get().report.version; }
 
 }  // namespace attune::cuda

@@ -35,7 +35,19 @@ struct StoredCall {
   }
 };
 
-constexpr std::size_t stored_words = 2 + 3 + 2 + 3 + 3 + 1;
+/// A fresh driver, an engine of its own and the compiled program.
+struct Stored {
+  Engine engine;
+  Kernel kernel;
+  Stored() : engine(fresh()), kernel(engine.compile(parse(stored_text), on_gpu()).value()) {}
+
+ private:
+  static EngineOptions fresh() {
+    fake::install();
+    fake::driver().words = 2 + 3 + 2 + 3 + 3 + 1;
+    return private_engine();
+  }
+};
 
 /// The addresses of a launch that belong to none of the call's tensors, the flag's last.
 std::set<std::uint64_t> own_addresses(const fake::Launched& launched, const StoredCall& call) {
@@ -51,10 +63,8 @@ void* handle(std::uintptr_t number) { return reinterpret_cast<void*>(number); }
 }  // namespace
 
 TEST_CASE("calls on one stream share their memory, calls on several do not meet") {
-  fake::install();
-  fake::driver().words = stored_words;
-  Engine engine(private_engine());
-  const auto kernel = engine.compile(parse(stored_text), on_gpu()).value();
+  const Stored stored;
+  const Kernel& kernel = stored.kernel;
   REQUIRE_FALSE(kernel.fused());
   StoredCall call(8, 64);
   const auto addresses = [&](void* stream) {
@@ -86,11 +96,9 @@ TEST_CASE("calls on one stream share their memory, calls on several do not meet"
 }
 
 TEST_CASE("a block that becomes too small is kept for what still uses it") {
-  fake::install();
-  fake::driver().words = stored_words;
   {
-    Engine engine(private_engine());
-    const auto kernel = engine.compile(parse(stored_text), on_gpu()).value();
+    const Stored stored;
+    const Kernel& kernel = stored.kernel;
     StoredCall small(8, 64), large(8, 6400);
     REQUIRE(kernel.run(small.arguments));
     const auto before = own_addresses(fake::driver().launches.back(), small);
@@ -105,10 +113,8 @@ TEST_CASE("a block that becomes too small is kept for what still uses it") {
 }
 
 TEST_CASE("the out-of-range flag is known to who waits") {
-  fake::install();
-  fake::driver().words = stored_words;
-  Engine engine(private_engine());
-  const auto kernel = engine.compile(parse(stored_text), on_gpu()).value();
+  const Stored stored;
+  const Kernel& kernel = stored.kernel;
   StoredCall call(8, 64);
   RunOptions waiting;
   waiting.wait = true;
@@ -122,10 +128,8 @@ TEST_CASE("the out-of-range flag is known to who waits") {
 }
 
 TEST_CASE("a workspace of the caller serves in place of the engine's") {
-  fake::install();
-  fake::driver().words = stored_words;
-  Engine engine(private_engine());
-  const auto kernel = engine.compile(parse(stored_text), on_gpu()).value();
+  const Stored stored;
+  const Kernel& kernel = stored.kernel;
   StoredCall call(8, 64);
   const std::uint64_t needed = kernel.workspace_bytes(call.arguments).value();
   CHECK(needed >= 8 * 64 * 4 + 4);
@@ -159,10 +163,8 @@ TEST_CASE("a workspace of the caller serves in place of the engine's") {
 }
 
 TEST_CASE("a call that ran before can be captured, a new kind cannot") {
-  fake::install();
-  fake::driver().words = stored_words;
-  Engine engine(private_engine());
-  const auto kernel = engine.compile(parse(stored_text), on_gpu()).value();
+  const Stored stored;
+  const Kernel& kernel = stored.kernel;
   StoredCall call(8, 64), large(8, 64000);
   RunOptions options;
   options.stream = handle(0x1000);

@@ -28,7 +28,7 @@ inline Program parse(const char* text) { return Program::parse(text).value(); }
 /// Targets that this machine can run.
 inline std::vector<TargetKind> targets() {
   std::vector<TargetKind> kinds{TargetKind::reference, TargetKind::interpreter};
-  if (cpu::llvm_report().version != 0) kinds.push_back(TargetKind::cpu);
+  if (cpu::llvm_report().found()) kinds.push_back(TargetKind::cpu);
   return kinds;
 }
 inline CompileOptions on(TargetKind kind) {

@@ -29,7 +29,7 @@ std::string run_once(const std::string& directory, const CompileOptions& options
   return call.largest_error() < 1e-5 ? report->cache : "wrong result";
 }
 
-bool have_llvm() { return cpu::llvm_report().version != 0; }
+bool have_llvm() { return cpu::llvm_report().found(); }
 
 }  // namespace
 

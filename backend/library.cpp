@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// dlopen with an account, for the driver and for NVRTC.
-#include "backend/cuda/library.hpp"
+// dlopen with an account.
+#include "backend/library.hpp"
 
 #include <dlfcn.h>
 #include <link.h>
 
 #include <cstdlib>
+#include <utility>
 
-namespace attune::cuda {
+namespace attune {
 
 bool open_library(const std::vector<std::string>& paths, const std::function<std::string(void* handle)>& accept,
                   LibraryReport& report) {
@@ -43,4 +44,11 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-}  // namespace attune::cuda
+std::vector<std::string> paths_from(const char* name, std::vector<std::string> otherwise) {
+  const std::string path = variable(name);
+  return path.empty() ? std::move(otherwise) : std::vector<std::string>{path};
+}
+
+void* symbol_of(void* handle, const char* name) { return dlsym(handle, name); }
+
+}  // namespace attune
