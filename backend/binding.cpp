@@ -27,6 +27,10 @@ std::string_view kind_of(const GivenValue& value) {
   return std::holds_alternative<bool>(value) ? "a bool" : "an integer";
 }
 
+std::string counted(std::size_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 /// An extent as the header writes it, for messages.
 std::string text_of(const Expr& expr) {
   if (const auto* node = get_if<Dim>(expr)) return node->dim.text();
@@ -168,11 +172,12 @@ class Binder {
     }
     bool sound = true;
     if (view->strides.size() != view->shape.size()) {
-      Diagnostic diagnostic = problem(
-          "A0519", fmt::format("`{}` has {} extents but {} strides", name, view->shape.size(), view->strides.size()),
-          tensor.sym);
-      diagnostic.expected = fmt::format("{} strides", view->shape.size());
-      diagnostic.found = fmt::format("{} stride{}", view->strides.size(), view->strides.size() == 1 ? "" : "s");
+      Diagnostic diagnostic = problem("A0519",
+                                      fmt::format("`{}` has {} but {}", name, counted(view->shape.size(), "extent"),
+                                                  counted(view->strides.size(), "stride")),
+                                      tensor.sym);
+      diagnostic.expected = counted(view->shape.size(), "stride");
+      diagnostic.found = counted(view->strides.size(), "stride");
       report(std::move(diagnostic));
       sound = false;
     }
@@ -195,6 +200,16 @@ class Binder {
       report(std::move(diagnostic));
       sound = false;
     }
+    if (sound && !addressable(*view)) {
+      Diagnostic diagnostic =
+          problem("A0519", fmt::format("elements of `{}` lie outside of all memory", name), tensor.sym);
+      diagnostic.expected = "addresses of at most 56 bits";
+      diagnostic.found =
+          fmt::format("strides [{}] for extents [{}]", fmt::join(view->strides, ", "), fmt::join(view->shape, ", "));
+      diagnostic.help = "strides count elements, not bytes";
+      report(std::move(diagnostic));
+      sound = false;
+    }
     if (view->dtype != tensor.type.dtype) {
       Diagnostic diagnostic = problem("A0505",
                                       fmt::format("`{}` is declared {}, the tensor is {}", name,
@@ -202,7 +217,6 @@ class Binder {
                                       tensor.sym);
       diagnostic.expected = attune::name(tensor.type.dtype);
       diagnostic.found = attune::name(view->dtype);
-      diagnostic.help = "inputs and results are never converted";
       report(std::move(diagnostic));
     }
     if (view->shape.size() != tensor.extents.size()) {

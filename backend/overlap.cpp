@@ -60,6 +60,20 @@ bool is_empty(const TensorRef& view) {
 
 }  // namespace
 
+bool addressable(const TensorRef& view) {
+  if (is_empty(view)) return true;
+  // Addresses have 57 bits at most (of user space 56), and an element's begins at or above 0.
+  constexpr Wide most_bytes = Wide{1} << 56;
+  Wide first = static_cast<Wide>(reinterpret_cast<std::uintptr_t>(view.data)), last = first;
+  for (std::size_t k = 0; k < view.rank(); ++k) {
+    if (view.shape[k] <= 1) continue;
+    const Wide reach =
+        static_cast<Wide>(view.strides[k]) * static_cast<Wide>(size_of(view.dtype)) * (view.shape[k] - 1);
+    (reach < 0 ? first : last) += reach;
+  }
+  return first >= 0 && last < most_bytes;
+}
+
 bool overlaps_itself(const TensorRef& view) {
   if (is_empty(view)) return false;
   std::vector<Step> steps;

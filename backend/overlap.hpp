@@ -9,6 +9,10 @@ namespace attune {
 /// ones); a layout that does not nest counts as overlapping although it might just avoid it.
 bool overlaps_itself(const TensorRef& view);
 
+/// Whether the addresses of all elements can be computed and lie within one address space: the strides of a view are
+/// the caller's and may be anything.
+bool addressable(const TensorRef& view);
+
 /// Whether any byte belongs to both. Exact for interleaved slices of one allocation (a result between packed Q, K and
 /// V is fine); where strides are so irregular that the search grows beyond 10 000 steps, overlapping address ranges
 /// count as overlap.

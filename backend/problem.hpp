@@ -3,18 +3,12 @@
 #pragma once
 #include <attune/diagnostic.hpp>
 #include <string>
-#include <utility>
 
 #include "common/sym.hpp"
 
 namespace attune {
 
-inline Diagnostic problem(std::string code, std::string message, const Sym& tensor = {}) {
-  Diagnostic diagnostic;
-  diagnostic.code = std::move(code);
-  diagnostic.message = std::move(message);
-  diagnostic.tensor = tensor.text();
-  return diagnostic;
-}
+/// With the help that the code usually has; who knows better replaces it.
+Diagnostic problem(std::string code, std::string message, const Sym& tensor = {});
 
 }  // namespace attune

@@ -43,7 +43,9 @@ Result<Kernel> Engine::compile(const Program& program, const CompileOptions& opt
     Result<std::shared_ptr<Unit>> unit = prepare(*state_, program, options);
     if (!unit) return unit.diagnostics();
     Diagnostics warnings = (*unit)->warnings;
-    return Result<Kernel>(Kernel(std::make_shared<Kernel::State>(state_, *std::move(unit))), std::move(warnings));
+    const bool follows = options.target.kind == TargetKind::automatic;
+    return Result<Kernel>(Kernel(std::make_shared<Kernel::State>(state_, *std::move(unit), follows)),
+                          std::move(warnings));
   } catch (const std::bad_alloc&) {
     Diagnostic diagnostic;
     diagnostic.code = "A0607";

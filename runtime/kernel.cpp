@@ -87,14 +87,14 @@ Result<std::shared_ptr<Kernel::State>> on_gpu(Kernel::State& kernel, int device)
   if (!unit) return unit.diagnostics();
   const std::lock_guard lock(kernel.mutex);
   auto& made = kernel.on_gpus[device];
-  if (!made) made = std::make_shared<Kernel::State>(kernel.engine, *std::move(unit));
+  if (!made) made = std::make_shared<Kernel::State>(kernel.engine, *std::move(unit), false);
   return made;
 }
 
 /// The kernel that a call runs on: an automatic one follows the tensors.
 Result<std::shared_ptr<Kernel::State>> kernel_for(const std::shared_ptr<Kernel::State>& kernel,
                                                   const Arguments& arguments) {
-  if (kernel->unit->options.target.kind == TargetKind::automatic)
+  if (kernel->follows_tensors)
     if (const std::optional<int> device = gpu_of(arguments)) return on_gpu(*kernel, *device);
   return kernel;
 }

@@ -9,7 +9,11 @@
 namespace attune {
 namespace {
 
-bool host_reads(const Device& device) { return device.kind != DeviceKind::cuda; }
+/// Kinds come as numbers from other languages, and there are more than attune knows.
+bool host_reads(const Device& device) {
+  return device.kind == DeviceKind::cpu || device.kind == DeviceKind::cuda_host ||
+         device.kind == DeviceKind::cuda_managed;
+}
 
 bool gpu_reads(const Device& device, int index) {
   switch (device.kind) {

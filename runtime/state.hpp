@@ -83,11 +83,13 @@ struct Engine::State {
 };
 
 struct Kernel::State {
-  State(std::shared_ptr<Engine::State> its_engine, std::shared_ptr<Unit> its_unit)
-      : engine(std::move(its_engine)), unit(std::move(its_unit)) {}
+  State(std::shared_ptr<Engine::State> its_engine, std::shared_ptr<Unit> its_unit, bool follows)
+      : engine(std::move(its_engine)), unit(std::move(its_unit)), follows_tensors(follows) {}
 
   const std::shared_ptr<Engine::State> engine;
   const std::shared_ptr<Unit> unit;
+  /// Compiled for the target `auto`. Not the unit's to say: an explicit choice of what `auto` means shares the unit.
+  const bool follows_tensors;
 
   mutable std::mutex mutex;                          ///< guards the three below
   std::vector<std::shared_ptr<const Variant>> used;  ///< variants that calls of this kernel needed, in that order

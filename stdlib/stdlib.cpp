@@ -29,8 +29,14 @@ Result<Program> program(std::string_view name) {
   std::string all;
   for (const std::string& known : names()) all += (all.empty() ? "" : ", ") + known;
   diagnostic.notes.push_back("there are " + all);
-  if (const std::string near = did_you_mean(name, names()); !near.empty())
+  constexpr std::string_view prefix = "std:";
+  const std::string_view bare = name.substr(name.starts_with(prefix) ? prefix.size() : 0);
+  if (bare.size() < name.size() && !text(bare).empty())
+    diagnostic.help = "leave `std:` out: it is how files and the command name it";
+  else if (const std::string near = did_you_mean(bare, names()); !near.empty())
     diagnostic.help = "did you mean `" + near + "`?";
+  else
+    diagnostic.help = "take one of these, or write your own: Program::parse, Program::load";
   return diagnostic;
 }
 

@@ -22,6 +22,10 @@ void check(const std::vector<Bad>& list) {
     INFO(outcome.text.substr(0, 2000));
     CHECK(outcome.code == bad.code);
     CHECK(outcome.text.find(bad.says) != std::string::npos);
+    CHECK(outcome.text.find("error[A") != std::string::npos);
+    // What to do about it: a help, what is expected, or (of texts) the place that is pointed at.
+    CHECK((outcome.text.find("= help: ") != std::string::npos ||
+           outcome.text.find("= expected: ") != std::string::npos || outcome.text.find("^") != std::string::npos));
     CHECK(outcome.text.find('\x1b') == std::string::npos);
     CHECK(outcome.text.size() < 60'000);
   }
@@ -32,6 +36,16 @@ std::string noise(std::size_t bytes) {
   std::string out(bytes, '\0');
   for (char& c : out) c = static_cast<char>(random());
   return out;
+}
+
+/// Forty functions, each twice the one before.
+std::string doubling() {
+  std::string text = "fn g0(x) = x + x\n";
+  for (int k = 1; k < 40; ++k) {
+    const std::string before = "g" + std::to_string(k - 1) + "(x)";
+    text += "fn g" + std::to_string(k) + "(x) = " + before + " * " + before + "\n";
+  }
+  return text + "kernel k(X: f32[N]) -> O: f32[N] { O[i] = g39(X[i]) }\n";
 }
 
 }  // namespace
@@ -54,8 +68,22 @@ TEST_CASE("texts that are none") {
       {1, "check " + file("long.attn", std::string(3 << 20, 'x')), "more than 1048576 bytes"},
       {2, "check " + scratch().string(), "Is a directory"},
       {2, "check causal", "`std:causal`"},
+      {2, "check nowhere.attn", "No such file"},
+      {1, "check " + file("letters.attn", "kernel k(Ä: f32[N]) -> O: f32[N] { O[i] = Ä[i] }\n"), "is not a name"},
+      {1, "check " + file("utf8.attn", "kernel k(X: f32[N]) -> O: f32[N] { O[i] = X[i] }  # \xff\n"),
+       "malformed UTF-8"},
+      {1,
+       "check " +
+           file("minus.attn", "kernel k(X: f32[N]) -> O: f32[N] { O[i] = " + std::string(50'000, '-') + "X[i] }\n"),
+       "deeper than 256"},
+      {1,
+       "check " +
+           file("circle.attn", "fn f(x) = g(x)\nfn g(x) = f(x)\nkernel k(X: f32[N]) -> O: f32[N] { O[i] = f(X[i]) }\n"),
+       "in a circle"},
+      {1, "check " + file("doubling.attn", doubling()), "nodes"},
       {1, "check - ", "the text has no kernel"},
       {2, "run std: --random 1", "no standard program"},
+      {2, "run std:casual --random 1", "did you mean `causal`?"},
       {1, "run -e kernel --random 1", "expected a name"},
   });
 }
@@ -111,7 +139,10 @@ TEST_CASE("values and places that cannot be") {
       {2, "run " + program + " --random 1 --shape n=3", "did you mean `N`?"},
       {2, "run " + program + " --random 1 --shape Q=3", "there is only `N`"},
       {2, "run " + program + " --random 1 --shape ''", "NAME=VALUE"},
-      {2, "run " + program + " --random -1 --shape N=3", "--random"},
+      {2, "run " + program + " --random -1 --shape N=3", "`-1` is no seed"},
+      {2, "run " + program + " --random 18446744073709551616 --shape N=3", "is no seed"},
+      {2, "run " + program + " --random 1.5 --shape N=3", "is no seed"},
+      {2, "run " + program + " --random '' --shape N=3", "is no seed"},
       {4, "run " + outer + " --random 1 --shape M=2097152,N=2097152,P=2097152", "memory"},
       {4, "run " + outer + " --random 1 --shape M=2097152,N=2097152,P=1048576", "memory"},
       {2, run + "--set X=1", "is a tensor"},
@@ -126,7 +157,34 @@ TEST_CASE("values and places that cannot be") {
       {2, run + "--outputs /dev/full", "No space left"},
       {2, run + "--dump " + program, "cannot write"},
       {2, run + "--trace " + scratch().string(), "Is a directory"},
-      {2, run + "--map a=b", "no input file has a tensor `a`"},
+      {2, run + "--map a=X", "no input file has a tensor `a`"},
+      {2, run + "--map a=Y", "no parameter `Y`"},
+      {2, run + "--map a=X --map a=s", "two names"},
+      {2, run + "--map a", "NAME=VALUE"},
+      {2, run + "--dtype T=f99", "is no dtype"},
+      {2, "run std:causal --random 1 --shape B=1,H=1,G=1,M=4,N=4,D=4,E=4 --dtype T=i32", "is no float dtype"},
+      {2, "run std:causal --random 1 --shape B=1,H=1,G=1,M=4,N=4,D=4,E=4 --dtype U=f16", "there is only `T`"},
+      {3, "run std:window --random 1 --shape B=1,H=1,G=1,M=4,N=4,D=4,E=4", "give it with --set W=VALUE"},
+      {2, "run std:window --random 1 --shape B=1,H=1,G=1,M=4,N=4,D=4,E=4 --set W=nan",
+       "from -2147483648 to 2147483647"},
+      {3, "run std:causal --random 1 --shape B=1,H=3,G=2,M=4,N=4,D=4,E=4", "not a multiple"},
+      {3, "run std:causal --random 1 --shape B=1,H=3,G=0,M=4,N=4,D=4,E=4", "divisor"},
+      {2, run + "--target gpu", "is unknown"},
+      {2, run + "--target ''", "is unknown"},
+      {2, run + "--target cuda:-1", "did you mean"},
+      {2, run + "--arch z80", "is unknown"},
+      {2, run + "--kernel other", "there is only `scaled`"},
+      {2, run + "--schedule tile.m=0", "at least 1"},
+      {2, run + "--schedule tile.m=99999999999999999999", "at least 1"},
+      {2, run + "--schedule lanes=64000000", "at most"},
+      {2, run + "--schedule colour=red", "no schedule key"},
+      {2, run + "--schedule tile.m", "NAME=VALUE"},
+      {2, "show " + program + " --stage ''", "there is no stage"},
+      {2, "show " + program + " --stage loop:none", "there is no pass"},
+      {2, "explain A9999", "there is no code"},
+      {2, "emit " + program + " --output " + program, "cannot make the folder"},
+      {3, "run " + program + " --inputs ''", "No such file"},
+      {3, "run " + program + " --inputs nowhere.safetensors", "No such file"},
       {2, run + "--threads 0", "--threads"},
       {2, "bench " + program + " --shape N=3 --rounds 0", "--rounds"},
       {2, "cache list all", "too many"},
@@ -147,4 +205,12 @@ TEST_CASE("values and places that cannot be") {
   CHECK(fs::file_size(behind) > 8);
   for (const auto& entry : fs::directory_iterator(scratch()))
     CHECK(entry.path().string().find(".tmp") == std::string::npos);
+}
+
+TEST_CASE("what is written away holds no progress") {
+  // Lines that a terminal overwrites stay in a file for ever.
+  const auto outcome = shell(ATTUNE_COMMAND " run " + file("scaled.attn", scaled) + " --random 1 --shape N=3 --verify");
+  CHECK(outcome.code == 0);
+  CHECK(outcome.text.find('\r') == std::string::npos);
+  CHECK(outcome.text.find("verifying") == std::string::npos);
 }

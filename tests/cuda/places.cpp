@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors that a target does not reach are refused before anything is launched; automatic kernels follow the tensors.
+#include <optional>
+#include <string>
+
 #include "runtime/place.hpp"
 #include "tests/cuda/calls_on_gpu.hpp"
 
@@ -110,7 +113,35 @@ TEST_CASE("the host's targets refuse a GPU's memory") {
     GpuCall call(1, 1, 9, 9, 64, DType::f32);
     INFO(kernel.target().text());
     CHECK(refusal(kernel, call.arguments).code == "A0523");
+    // Kinds of memory that attune does not know: DLPack numbers more of them.
+    for (const int device_kind : {0, 4, 10, 255}) {
+      AttentionCall host(1, 1, 9, 9, 64);
+      Arguments arguments = host.arguments();
+      std::get<TensorRef>(arguments[0].value).device.kind = static_cast<DeviceKind>(device_kind);
+      const Diagnostic unknown = refusal(kernel, arguments);
+      CHECK(unknown.code == "A0523");
+      CHECK(unknown.found == "a device of kind " + std::to_string(device_kind));
+    }
     CHECK(kernel.workspace_bytes(AttentionCall(1, 1, 9, 9, 64).arguments()).value() == 0);
+  }
+}
+
+TEST_CASE("a target that was asked for stays, whatever was compiled before for the automatic one") {
+  for (const bool automatic_first : {true, false}) {
+    INFO(automatic_first);
+    fake::install();
+    Engine engine(private_engine());
+    const Program program = parse(attention_text);
+    std::optional<Kernel> automatic, asked;
+    if (automatic_first) automatic = engine.compile(program).value();
+    asked = engine.compile(program, on(targets().back())).value();  // what `auto` means for the host
+    if (!automatic_first) automatic = engine.compile(program).value();
+    REQUIRE(asked->target() == automatic->target());
+    GpuCall call(1, 2, 9, 9, 16);
+    CHECK(refusal(*asked, call.arguments).code == "A0523");
+    REQUIRE(automatic->run(call.arguments));
+    CHECK_FALSE(fake::driver().launches.empty());
+    CHECK(refusal(*asked, call.arguments).code == "A0523");
   }
 }
 

@@ -71,4 +71,9 @@ TEST_CASE("an unknown standard program is an error with the nearest name") {
   CHECK(program.diagnostics()[0].code == "A0712");
   CHECK(program.diagnostics()[0].help == "did you mean `causal`?");
   CHECK(stdlib::text("casual").empty());
+  const Result<Program> prefixed = stdlib::program("std:causal");
+  REQUIRE_FALSE(prefixed);
+  CHECK(prefixed.diagnostics()[0].help.find("leave `std:` out") != std::string::npos);
+  CHECK(stdlib::program("std:casual").diagnostics().at(0).help == "did you mean `causal`?");
+  CHECK_FALSE(stdlib::program("").diagnostics().at(0).help.empty());
 }

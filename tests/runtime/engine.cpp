@@ -2,6 +2,7 @@
 // Whole calls: right results, no new code for new lengths, errors that write nothing, hosts' executors, observers.
 #include <algorithm>
 #include <atomic>
+#include <limits>
 #include <set>
 #include <thread>
 
@@ -22,6 +23,34 @@ TEST_CASE("a call gives the right result on every target") {
     if (!report) FAIL(render(report.diagnostics()));
     CHECK(call.largest_error() < 1e-5);
     CHECK_FALSE(report->out_of_range);
+  }
+}
+
+TEST_CASE("strides that leave all memory are refused") {
+  Engine engine(private_engine());
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max(),
+                         least = std::numeric_limits<std::int64_t>::min();
+  for (TargetKind kind : targets()) {
+    const auto kernel = engine.compile(parse(attention_text), on(kind)).value();
+    for (const std::int64_t stride : {most, least, most / 2, std::int64_t{1} << 60, -(std::int64_t{1} << 60),
+                                      std::int64_t{1} << 52, -(std::int64_t{1} << 52)})
+      for (std::size_t tensor = 0; tensor < 4; ++tensor) {
+        AttentionCall call(1, 1, 9, 9, 8);
+        Arguments arguments = call.arguments();
+        std::get<TensorRef>(arguments[tensor].value).strides[2] = stride;
+        INFO(kernel.target().text() << " " << arguments[tensor].name << " " << stride);
+        const auto report = kernel.run(arguments);
+        REQUIRE_FALSE(report);
+        CHECK(report.diagnostics()[0].code == "A0519");
+        CHECK(report.diagnostics()[0].tensor == arguments[tensor].name);
+        CHECK(std::all_of(call.o.begin(), call.o.end(), [](float x) { return std::isnan(x); }));
+      }
+    // Of an axis with one element a stride says nothing.
+    AttentionCall call(1, 1, 1, 9, 8);
+    Arguments arguments = call.arguments();
+    std::get<TensorRef>(arguments[0].value).strides = {most, least, most, 1};
+    CHECK(kernel.run(arguments));
+    CHECK(call.largest_error() < 1e-5);
   }
 }
 

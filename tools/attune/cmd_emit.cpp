@@ -68,7 +68,9 @@ loop::LowerOptions options_for(const Session& s, Machine machine) {
 void write_files(const Options& o, const std::vector<std::pair<std::string, std::string>>& files) {
   std::error_code error;
   std::filesystem::create_directories(o.output, error);
-  if (error) fail(usage_error, problem("A0613", "cannot make the folder `" + o.output + "`: " + error.message()));
+  if (error)
+    fail(usage_error, problem("A0613", "cannot make the folder `" + o.output + "`: " + error.message(),
+                              "--output takes a folder, which is made where it is missing"));
   for (const auto& [path, text] : files) expect(write_text(path, text));
 }
 

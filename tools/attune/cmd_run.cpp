@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `attune run`: inputs, one run, results, and the comparison with the f64 reference.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cmath>
@@ -83,7 +84,8 @@ int run_command(const Options& o) {
   // A run may be long: what it cannot write is said before.
   if (!o.outputs.empty())
     if (std::string reason = why_unwritable(o.outputs); !reason.empty())
-      fail(usage_error, problem("A0613", "cannot write `" + o.outputs + "`: " + reason));
+      fail(usage_error, problem("A0613", "cannot write `" + o.outputs + "`: " + reason,
+                                "--outputs takes a file in a folder that exists and can be written"));
   if (o.inputs.empty() && !o.random && !s.inferred.tensors.empty())
     usage("no inputs are given", "give --inputs FILE.safetensors, or --random SEED with --shape");
   open_inputs(s, std::nullopt);
@@ -115,11 +117,13 @@ int run_command(const Options& o) {
     }
     tensor::Program exact = s.bound;
     Binding binding = expect(attune::bind(exact, reference_arguments, true));
-    if (s.shapes.dims.size() && !o.json) std::cerr << "verifying against the f64 reference…\r" << std::flush;
+    // Only a terminal forgets such a line again.
+    const bool progress = !o.json && isatty(STDERR_FILENO) == 1;
+    if (progress) std::cerr << "verifying against the f64 reference…\r" << std::flush;
     const auto verifying = std::chrono::steady_clock::now();
     expect(reference::run(exact, binding));
     recorder().span("reference", verifying);
-    if (!o.json) std::cerr << "                                    \r" << std::flush;
+    if (progress) std::cerr << "                                    \r" << std::flush;
     for (std::size_t k = 0; k < s.results.size(); ++k) {
       comparisons[k] = compare(s.results[k].second, wanted[k].ref, tolerance_of(s, s.results[k].second.dtype));
       good = good && comparisons[k]->good;

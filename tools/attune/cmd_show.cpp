@@ -199,7 +199,8 @@ int explain_command(const Options& o) {
       std::vector<std::string> codes;
       for (auto c : diagnostic_codes()) codes.emplace_back(c);
       std::string near = did_you_mean(code, codes);
-      usage("there is no code `" + word + "`", near.empty() ? "" : "did you mean `" + near + "`?");
+      usage("there is no code `" + word + "`",
+            near.empty() ? "a code stands in the brackets of an error" : "did you mean `" + near + "`?");
     }
     if (o.json)
       std::cout << Json{{"code", code}, {"title", title(code)}, {"text", text}}.dump(2) << "\n";

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "command.hpp"
 #include "runtime/compile.hpp"
@@ -14,7 +15,8 @@ namespace attune::tool {
 std::pair<std::string, std::string> split_setting(const std::string& text, const char* option) {
   auto at = text.find('=');
   if (at == std::string::npos || at == 0 || at + 1 == text.size())
-    usage(std::string(option) + " `" + text + "` is not of the form NAME=VALUE");
+    usage(std::string(option) + " `" + text + "` is not of the form NAME=VALUE",
+          "a name, `=` and a value, without blanks around");
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
@@ -23,6 +25,15 @@ std::string one_of(const std::vector<std::string>& names) {
   std::string out = names.size() == 1 ? "there is only " : "one of ";
   for (std::size_t k = 0; k < names.size(); ++k) out += (k ? ", " : "") + ("`" + names[k] + "`");
   return out;
+}
+
+/// What --set takes for a scalar of the type.
+static std::string value_help(DType type) {
+  if (is_bool(type)) return "true or false";
+  if (is_float(type)) return "a decimal number such as 0.125 or 1e-3, inf or -inf";
+  if (type == DType::u8) return "a whole number from 0 to 255";
+  const std::int64_t largest = std::numeric_limits<std::int64_t>::max() >> (64 - 8 * size_of(type));
+  return "a whole number from " + std::to_string(-largest - 1) + " to " + std::to_string(largest);
 }
 
 std::vector<std::string> parameter_names(const tensor::Program& program) {
@@ -38,6 +49,13 @@ void read_given(Session& s) {
   auto& [renamed, dims, settings] = s.given;
   for (const auto& text : o.map) {
     auto [from, to] = split_setting(text, "--map");
+    const std::vector<std::string> known = parameter_names(program);
+    if (std::find(known.begin(), known.end(), to) == known.end()) {
+      const std::string near = did_you_mean(to, known);
+      usage("--map " + text + ": the program has no parameter `" + to + "`",
+            near.empty() ? one_of(known) : "did you mean `" + near + "`?");
+    }
+    if (renamed.contains(from)) usage("--map gives `" + from + "` two names", "leave one of them out");
     renamed[from] = to;
   }
   for (const auto& text : o.shape) {
@@ -53,13 +71,16 @@ void read_given(Session& s) {
       usage("--shape " + text + ": the program has no dim `" + name + "`",
             near.empty() ? one_of(known) : "did you mean `" + near + "`?");
     }
-    if (dims.contains(name) && dims[name] != size) usage("--shape gives `" + name + "` two sizes");
+    if (dims.contains(name) && dims[name] != size)
+      usage("--shape gives `" + name + "` two sizes", "leave one of them out");
     dims[name] = size;
   }
   for (const auto& text : o.dtype) {
     auto [name, value] = split_setting(text, "--dtype");
     auto dtype = parse_dtype(value);
-    if (!dtype) usage("--dtype " + text + ": `" + value + "` is no dtype", "one of f32 f16 bf16 f8e4m3 f8e5m2");
+    if (!dtype || !is_float(*dtype))
+      usage("--dtype " + text + ": `" + value + "` is no " + (dtype ? "float " : "") + "dtype",
+            "one of f32 f16 bf16 f8e4m3 f8e5m2");
     bool known = std::any_of(program.type_variables.begin(), program.type_variables.end(),
                              [&, &name = name](const Sym& v) { return v.text() == name; });
     if (!known) {
@@ -84,12 +105,13 @@ void read_given(Session& s) {
       usage("--set " + text + ": the program has no scalar `" + name + "`",
             near.empty() ? one_of(scalars) : "did you mean `" + near + "`?");
     }
-    if (settings.contains(name)) usage("--set gives `" + name + "` twice");
+    if (settings.contains(name)) usage("--set gives `" + name + "` twice", "leave one of them out");
     settings[name] = value;
     const char* first = value.data();
     const char* last = first + value.size();
     auto bad = [&, &value = value] {
-      usage("--set " + text + ": `" + value + "` is no " + std::string(attune::name(scalar->type.dtype)) + " value");
+      const std::string type(attune::name(scalar->type.dtype));
+      usage("--set " + text + ": `" + value + "` is no " + type + " value", value_help(scalar->type.dtype));
     };
     if (scalar->type.is_bool()) {
       if (value != "true" && value != "false") bad();

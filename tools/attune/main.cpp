@@ -2,6 +2,8 @@
 // The command `attune`: options and subcommands; every failure leaves through the one place below.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <iostream>
 
 #include "command.hpp"
@@ -11,6 +13,14 @@ namespace attune::tool {
 namespace {
 
 std::string not_empty(const std::string& text) { return text.empty() ? "the name is empty" : ""; }
+
+/// The library would take the nearest number that fits.
+std::string seed(const std::string& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size()) return "";
+  return "`" + text + "` is no seed, which is a whole number from 0 to 18446744073709551615";
+}
 
 void program_options(CLI::App& app, Options& o) {
   app.add_option("FILE", o.file, "a .attn file, - for standard input, or std:NAME for a standard program");
@@ -42,7 +52,7 @@ void running_options(CLI::App& app, Options& o) {
   app.add_option("--threads", o.threads, "CPU threads (default: physical cores the process may use)")
       ->check(CLI::Range(1, 4096));
   app.add_option("--random", o.random, "draw normal(0,1) inputs from this seed; integers within what they index")
-      ->check(CLI::NonNegativeNumber);
+      ->check(seed);
   app.add_flag("--require-fused", o.require_fused, "a stored intermediate is an error");
   app.add_flag("--no-cache", o.no_cache, "do not use the disk cache");
   app.add_option("--dump", o.dump, "write every stage's text into this folder (compiles anew, past the cache)")
@@ -72,7 +82,17 @@ void check_subcommand(const CLI::App& app, int argc, char** argv) {
   usage("there is no command `" + first + "`", near.empty() ? one_of(known) : "did you mean `" + near + "`?");
 }
 
-int report_failure(const Options& o, const Diagnostics& diagnostics, Exit code) {
+/// What the library says of a call, in the words of the command line.
+Diagnostics for_command(Diagnostics diagnostics) {
+  for (Diagnostic& d : diagnostics)
+    if (d.code == "A0501" && !d.tensor.empty())
+      d.help = d.message.starts_with("scalar") ? "give it with --set " + d.tensor + "=VALUE"
+                                               : "give it in a file of --inputs, under this name or with --map";
+  return diagnostics;
+}
+
+int report_failure(const Options& o, const Diagnostics& found, Exit code) {
+  const Diagnostics diagnostics = for_command(found);
   if (o.json) std::cout << Json{{"errors", to_json(diagnostics)}}.dump(2) << "\n";
   std::cerr << render(diagnostics) << "\n";
   if (code == internal_error) {

@@ -23,7 +23,7 @@ namespace {
 constexpr std::int64_t most_traced_tasks = 100'000;
 
 Diagnostic unwritable(const std::string& path, const std::string& reason) {
-  return problem("A0613", "cannot write `" + path + "`: " + reason);
+  return problem("A0613", "cannot write `" + path + "`: " + reason, "choose a place that can be written");
 }
 
 /// A small number for each thread of the trace, in the order in which they appear.

@@ -86,8 +86,9 @@ bool put(std::FILE* out, const void* data, std::size_t bytes) {
 /// place, and what is no regular file (a pipe, /dev/stdout) is written as it stands.
 template <class Write>
 Result<bool> write_file(const std::string& path, Write&& write) {
+  const char* const help = "results go to a file in a folder that exists, can be written, and has room";
   if (std::string reason = why_unwritable(path); !reason.empty())
-    return failure("A0613", "cannot write `" + path + "`: " + reason);
+    return failure("A0613", "cannot write `" + path + "`: " + reason, help);
   struct stat info {};
   const bool exists = stat(path.c_str(), &info) == 0, direct = exists && !S_ISREG(info.st_mode);
   std::error_code ignored;
@@ -95,7 +96,7 @@ Result<bool> write_file(const std::string& path, Write&& write) {
   const std::string name = direct ? path : target + ".tmp" + std::to_string(getpid());
   auto fail = [&](int error) {
     if (!direct) std::remove(name.c_str());
-    return failure("A0613", "cannot write `" + path + "`: " + std::strerror(error));
+    return failure("A0613", "cannot write `" + path + "`: " + std::strerror(error), help);
   };
   std::FILE* out = std::fopen(name.c_str(), "wb");
   if (!out) return fail(errno);
@@ -117,17 +118,18 @@ std::string printable(std::string_view text) {
 }
 
 Result<SafetensorsFile> read_safetensors(const std::string& path) {
+  auto unreadable = [&](const std::string& reason) {
+    return failure("A0611", "cannot read `" + printable(path) + "`: " + reason,
+                   "tensors come in a safetensors file that this user may read: check the path and the permissions");
+  };
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0)
-    return failure("A0611", "cannot read `" + printable(path) + "`: " + std::strerror(errno));
-  if (!S_ISREG(info.st_mode))
-    return failure("A0611", "cannot read `" + printable(path) + "`: it is not a regular file");
+  if (stat(path.c_str(), &info) != 0) return unreadable(std::strerror(errno));
+  if (!S_ISREG(info.st_mode)) return unreadable("it is not a regular file");
   std::ifstream in(path, std::ios::binary);
-  if (!in) return failure("A0611", "cannot read `" + printable(path) + "`: " + std::strerror(errno));
+  if (!in) return unreadable(std::strerror(errno));
   auto bytes = std::make_shared<std::vector<std::uint8_t>>(static_cast<std::size_t>(info.st_size));
   in.read(reinterpret_cast<char*>(bytes->data()), static_cast<std::streamsize>(bytes->size()));
-  if (in.gcount() != static_cast<std::streamsize>(bytes->size()))
-    return failure("A0611", "cannot read `" + printable(path) + "`: it ended early");
+  if (in.gcount() != static_cast<std::streamsize>(bytes->size())) return unreadable("it ended early");
   return parse_safetensors(bytes, path);
 }
 

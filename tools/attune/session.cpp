@@ -210,13 +210,15 @@ void open_inputs(Session& s, std::optional<std::uint64_t> random_default) {
       }
       origin[name] = path;
       if (settings.contains(name)) {
-        errors.push_back(problem("A0503", "`" + name + "` has two values: --set and a tensor of `" + path + "`"));
+        errors.push_back(problem("A0503", "`" + name + "` has two values: --set and a tensor of `" + path + "`",
+                                 "leave one of them out"));
         continue;
       }
       if (!t.dtype) {
         Diagnostic d = problem("A0505", "`" + name + "` has dtype " + t.dtype_word + ", which attune does not read");
         d.tensor = name;
         d.found = t.dtype_word;
+        d.help = "attune reads F32, F16, BF16, F8_E4M3, F8_E5M2, I64, I32, I8, U8 and BOOL: convert it beforehand";
         errors.push_back(d);
         continue;
       }
@@ -229,7 +231,11 @@ void open_inputs(Session& s, std::optional<std::uint64_t> random_default) {
     }
   }
   for (const auto& [from, to] : renamed)
-    if (!used_names.contains(from)) usage("--map " + from + "=" + to + ": no input file has a tensor `" + from + "`");
+    if (!used_names.contains(from)) {
+      const std::vector<std::string> stored(used_names.begin(), used_names.end());
+      usage("--map " + from + "=" + to + ": no input file has a tensor `" + from + "`",
+            stored.empty() ? "give the file with --inputs" : one_of(stored));
+    }
   if (!errors.empty()) fail(data_error, errors);
   auto random = o.random ? o.random : (o.inputs.empty() ? random_default : std::nullopt);
   if (random) {
