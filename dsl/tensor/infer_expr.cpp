@@ -429,7 +429,8 @@ Value Inference::chain(const ast::Chain& chain, Span span) {
         ok = static_cast<bool>(before);
         if (ok) restart(std::move(before));
       }
-      if (ok && floats) next = convert(std::move(next), next.expr->type.is_float() ? next.expr->type : type_f32);
+      const Type target = next.expr->type.is_float() ? next.expr->type : type_f32;
+      if (ok && floats) next = convert(std::move(next), target);
       LinkOp op = LinkOp::add;
       switch (link) {
         case ast::Link::add: op = LinkOp::add; break;

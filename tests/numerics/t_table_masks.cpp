@@ -222,7 +222,7 @@ TEST_CASE("T23: packed documents equal the documents by themselves") {
     INFO(target);
     const auto packed = results_of(standard("documents"), a.with("doc", doc), target);
     for (auto [first, count] : {std::pair{0, 37}, {37, 1}, {38, 90}}) {
-      auto slice = [&](const Data& data) {
+      auto slice = [&, first = first, count = count](const Data& data) {
         const auto* memory = static_cast<const std::uint8_t*>(data.ref.data) + std::int64_t{first} * 64 * 2;
         return TensorRef(const_cast<std::uint8_t*>(memory), DType::bf16, {1, 8, count, 64},
                          {8 * 128 * 64, 128 * 64, 64, 1});
