@@ -50,16 +50,18 @@ const char* prelude() {
                  if ((u & 0x7fffffffu) > 0x7f800000u) return (u16)((u >> 16) | 0x40u);
                  return (u16)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
                }
+               // By bits: not every compiler has a 16-bit type for every processor.
                ATTUNE_DEVICE float f16_to_f32(u16 x) {
-                 _Float16 h;
-                 __builtin_memcpy(&h, &x, 2);
-                 return (float)h;
+                 u32 sign = (u32)(x & 0x8000u) << 16, rest = x & 0x7fffu;
+                 if (rest >= 0x7c00u) return bits_to_float(sign | 0x7f800000u | (rest & 0x3ffu) << 13);
+                 return bits_to_float(sign | float_to_bits(bits_to_float(rest << 13) * 0x1p112f));
                }
                ATTUNE_DEVICE u16 f32_to_f16(float x) {
-                 _Float16 h = (_Float16)x;
-                 u16 y;
-                 __builtin_memcpy(&y, &h, 2);
-                 return y;
+                 u32 u = float_to_bits(x), sign = (u >> 16) & 0x8000u, rest = u & 0x7fffffffu;
+                 if (rest > 0x7f800000u) return (u16)(sign | 0x7e00u | ((rest >> 13) & 0x3ffu));
+                 if (rest >= 0x477ff000u) return (u16)(sign | 0x7c00u);
+                 if (rest < 0x38800000u) return (u16)(sign | (float_to_bits(bits_to_float(rest) + 0.5f) - 0x3f000000u));
+                 return (u16)(sign | ((rest - 0x38000000u + 0xfffu + ((rest >> 13) & 1u)) >> 13));
                }
                ATTUNE_DEVICE float max_number(float a, float b) { return __builtin_fmaxf(a, b); }
                ATTUNE_DEVICE float exp_f32(float x) { return __builtin_expf(x); }

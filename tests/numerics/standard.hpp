@@ -2,6 +2,9 @@
 // Calls of the standard programs: dims, inputs and scalars that mean something to each of them.
 #pragma once
 #include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "tests/numerics/harness.hpp"
 
@@ -29,5 +32,11 @@ struct Call {
 /// Random inputs, valid for the program of this name; hostile: with entries that point anywhere.
 Call standard_call(const std::string& name, const tensor::Program& bound, const Case& c, bool hostile,
                    std::mt19937& random);
+
+/// The standard program of this name in one type, on all cases, also with hostile data: checks the results and the
+/// out-of-range flag of the other targets against those of the first. Targets that are not here are left out. Gives how
+/// many results were compared.
+int agree(Engine& engine, const std::string& name, DType dtype, const std::vector<Case>& cases,
+          std::span<const char* const> targets);
 
 }  // namespace attune::test
