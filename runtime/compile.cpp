@@ -314,11 +314,6 @@ Target resolve(const Target& target) {
   return {cpu::llvm_report().found() ? TargetKind::cpu : TargetKind::interpreter};
 }
 
-Target best_target() {
-  if (cuda::missing_for(0).empty()) return {TargetKind::cuda};
-  return resolve(Target{});
-}
-
 Result<std::shared_ptr<Unit>> prepare(Engine::State& engine, const Program& program, const CompileOptions& options) {
   const Target target = resolve(options.target);
   if (std::optional<Diagnostic> diagnostic = missing(target)) return *std::move(diagnostic);

@@ -8,11 +8,8 @@
 
 namespace attune {
 
-/// What an automatic target stands for while tensors lie in the host's memory.
+/// What an automatic target stands for: never a GPU while its code is a task for each thread, which a CPU overtakes.
 Target resolve(const Target& target);
-/// The target that runs fastest here, where the caller moves the tensors: a GPU that can be used, else resolve({}).
-/// Silent, and quick where there is no driver.
-Target best_target();
 
 /// Program and options to a unit: inferred and checked. Where the options could be impossible (require_fused, schedule)
 /// or somebody observes, it is also lowered once for contiguous inputs, so that it fails here and not at its first

@@ -88,7 +88,7 @@ Engine::Finding huge_pages() {
 std::vector<Engine::Finding> Engine::environment() const {
   std::vector<Finding> findings;
   findings.push_back({"attune", true, build_identity()});
-  const Target best = best_target();
+  const Target best = resolve(Target{});
   findings.push_back({"target auto", best.kind != TargetKind::interpreter, "means " + best.text()});
   add_gpus(findings);
   findings.push_back(llvm());

@@ -57,7 +57,8 @@ struct Source {
 /// The dims that generated text needs as literals, because arrays of a thread have their size: to be fixed
 /// (tensor::fix_dims) before the kernel that emit() takes is built. A new size of any other dim needs no new code.
 Result<std::vector<Sym>> dims_to_fix(const tensor::Program& program, loop::LowerOptions options);
-/// The text and the launches. A kernel that breaks the rules of the loop IR is an internal error (A0901).
+/// The text and the launches. Errors: tiles beyond the memory of a thread (A0403, names the limit and the
+/// value); a kernel that breaks the rules of the loop IR (A0901).
 Result<Source> emit(const loop::Kernel& kernel, const GpuTarget& target);
 
 /// What emit() calls from now on instead of the generator, so that what surrounds it can be tested; null: nothing.

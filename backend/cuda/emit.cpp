@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <limits>
 
 #include "backend/cuda/cuda.hpp"
 #include "backend/cuda/expressions.hpp"
+#include "tensor/algebra.hpp"
 #include "tensor/passes.hpp"
 
 namespace attune::cuda {
@@ -15,12 +17,27 @@ namespace {
 std::atomic<Generator> generator{nullptr};
 
 constexpr int threads_of_scalar_block = 128;
+constexpr std::int64_t most_local_bytes = 512
+                                          << 10;  ///< of a thread (CUDA C++ programming guide, compute capabilities)
 
 std::string identifier(const std::string& name, std::size_t nest) {
   std::string out;
   for (const char c : name)
     out += (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ? c : '_';
   return fmt::format("attune_{}_{}", out, nest);
+}
+
+/// Bytes of the tiles of one thread.
+std::int64_t local_bytes(const loop::Nest& nest) {
+  std::int64_t total = 0;
+  for (const loop::Tile& tile : nest.tiles) {
+    std::int64_t count = is_float(tile.dtype) ? sizeof(float) : is_bool(tile.dtype) ? 1 : sizeof(std::int64_t);
+    for (const loop::TileAxis& axis : tile.axes)
+      if (const auto extent = largest(axis.extent); extent && __builtin_mul_overflow(count, *extent, &count))
+        return std::numeric_limits<std::int64_t>::max();
+    if (__builtin_add_overflow(total, count, &total)) return std::numeric_limits<std::int64_t>::max();
+  }
+  return total;
 }
 
 Result<Source> generate(const loop::Kernel& kernel) {
@@ -33,6 +50,16 @@ Result<Source> generate(const loop::Kernel& kernel) {
                              kernel.index_bits == 32 ? "int" : "i64", words.count);
   for (std::size_t k = 0; k < kernel.nests.size(); ++k) {
     const loop::Nest& nest = kernel.nests[k];
+    if (const std::int64_t bytes = local_bytes(nest); bytes > most_local_bytes) {
+      Diagnostic diagnostic;
+      diagnostic.code = "A0403";
+      diagnostic.message = fmt::format("a thread of nest `{}` would hold {} bytes of tiles; a GPU gives a thread {}",
+                                       nest.name, bytes, most_local_bytes);
+      diagnostic.expected = fmt::format("at most {} bytes", most_local_bytes);
+      diagnostic.found = std::to_string(bytes);
+      diagnostic.help = "make `tile.m`, `tile.n` or `lanes` smaller, where the sizes of the call leave that room";
+      return diagnostic;
+    }
     const NestCode code = emit_by_threads(kernel, nest, words, threads_of_scalar_block);
     Launch launch;
     launch.function = identifier(kernel.name, k);
@@ -50,8 +77,7 @@ Result<Source> generate(const loop::Kernel& kernel) {
 
 std::optional<std::int64_t> largest(const Expr& extent) {
   const Expr simple = tensor::simplify(extent);
-  if (const auto* node = tensor::get_if<tensor::Literal>(simple))
-    if (const auto* whole = std::get_if<std::int64_t>(&node->value)) return *whole;
+  if (const auto whole = tensor::integer_value(simple)) return whole;
   const auto* chain = tensor::get_if<tensor::Chain>(simple);
   if (!chain || chain->links[0] != tensor::LinkOp::min) return std::nullopt;
   std::optional<std::int64_t> least;

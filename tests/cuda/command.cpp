@@ -62,10 +62,9 @@ TEST_CASE("env lists the driver, its devices with their limits, and the compiler
   CHECK(says(here,
              "✓ GPU 0                  Fake H200 (sm_90a), 140.0 GiB memory, 132 processors, shared memory 227 KiB"));
   CHECK(says(here, "L2 50.0 MiB"));
-  if (has_nvrtc()) CHECK(says(here, "means cuda"));
+  CHECK_FALSE(says(here, "means cuda"));  // its code is slower than a CPU's as yet
   const auto blind = cli::run("env", fake + " ATTUNE_NVRTC_PATH=/nowhere/libnvrtc.so");
   CHECK(says(blind, "✗ NVRTC                  not found"));
-  CHECK_FALSE(says(blind, "means cuda"));
   const auto nothing = cli::run("env", none);
   CHECK(says(nothing, "✗ CUDA driver            not found"));
   CHECK_FALSE(says(nothing, "GPU 0"));
@@ -84,7 +83,7 @@ TEST_CASE("with a GPU and a compiler the command runs and times on the GPU") {
   CHECK(says(timed, "Fake H200 (burst)"));
   CHECK(says(timed, "registers"));
   const auto automatic = Json::parse(cli::output("run std:causal --json" + sizes, fake));
-  CHECK(automatic["target"] == "cuda");
+  CHECK(automatic["target"] != "cuda");
   CHECK(cli::run("bench std:causal --target cuda --against eigen" + sizes, fake).code == 2);
   CHECK(cli::run("bench std:causal --target cpu --protocol burst --rounds 1" + sizes).code == 2);
   CHECK(cli::run("bench std:causal --target cuda --protocol slow" + sizes, fake).code == 2);

@@ -106,6 +106,13 @@ TEST_CASE("32 bits where the call's sizes prove it") {
   CHECK(one.fits(compare(Relation::less, large, integer(0)), 10, 100'000));
   CHECK_FALSE(one.fits(compare(Relation::less, i, large), 10, 100'000));
   CHECK_FALSE(one.fits(link(LinkOp::add, i, large), 10, 100'000));
+  // Also where the result fits whatever they are.
+  for (const LinkOp op : {LinkOp::min, LinkOp::max}) {
+    CHECK(one.fits(link(op, i, width), 10, 1000));
+    const Expr bounded = op == LinkOp::min ? link(op, i, large) : link(op, i, link(LinkOp::sub, i, large));
+    CHECK_FALSE(one.fits(bounded, 10, 100'000));
+    CHECK_FALSE(one.fits(link(op, op == LinkOp::min ? large : link(LinkOp::sub, integer(0), large), i), 10, 100'000));
+  }
 }
 
 TEST_CASE("loaded integers") {

@@ -64,7 +64,7 @@ Target shown_target(const Options& o) {
   const std::string& stage = o.stage;
   const bool code = stage == "source" || stage == "asm",
              nest = code || stage == "schedule" || stage.starts_with("loop");
-  if (target.kind == TargetKind::automatic) target = nest ? best_target() : attune::resolve(target);
+  if (target.kind == TargetKind::automatic) target = attune::resolve(target);
   // Source needs no libLLVM to be shown.
   if (code && target.kind == TargetKind::interpreter && o.target == "auto") target = Target{TargetKind::cpu};
   if (nest && target.kind == TargetKind::cuda) gpu_of(o, target);  // here at all

@@ -133,7 +133,7 @@ std::string one_of(const std::vector<std::string>& names);
 std::vector<std::string> parameter_names(const tensor::Program& program);
 /// The target of --target; usage error for an unknown one.
 Target chosen_target(const Options& options);
-/// The same, `auto` resolved: a usable GPU, else the CPU.
+/// The same, `auto` resolved: the CPU, else the interpreter.
 Target running_target(const Options& options);
 /// Loads inputs (files, --set, --shape, --dtype) or draws them (--random, or `random_default` where no file is given),
 /// binds types and shapes, allocates results.

@@ -159,10 +159,7 @@ Target chosen_target(const Options& o) {
   usage("--target `" + o.target + "` is unknown", near.empty() ? one_of(known) : "did you mean `" + near + "`?");
 }
 
-Target running_target(const Options& o) {
-  const Target target = chosen_target(o);
-  return target.kind == TargetKind::automatic ? best_target() : target;
-}
+Target running_target(const Options& o) { return attune::resolve(chosen_target(o)); }
 
 void bind_default_types(Session& s) {
   read_given(s);

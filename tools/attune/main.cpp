@@ -38,7 +38,7 @@ void running_options(CLI::App& app, Options& o) {
   program_options(app, o);
   arch_option(app, o);
   app.add_option("--target", o.target,
-                 "auto (default: a usable GPU, else the CPU), cpu, cuda, cuda:1, interpreter or reference")
+                 "auto (default: the CPU; libLLVM missing: interpreter), cpu, cuda, cuda:1, interpreter or reference")
       ->capture_default_str();
   app.add_option("--inputs", o.inputs, "safetensors files; tensor names are parameter names")->expected(1, -1);
   app.add_option("--shape", o.shape, "sizes of dims that the inputs do not fix: B=1,H=8")->delimiter(',');
